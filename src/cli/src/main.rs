@@ -1,0 +1,3 @@
+//! The `native-transfer` command.
+
+fn main() {}

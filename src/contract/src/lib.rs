@@ -1,0 +1,1 @@
+//! Words and decisions: plan, types, canonical bytes, digests, state machines, ports. No I/O, clock or randomness.

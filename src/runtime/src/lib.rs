@@ -1,0 +1,1 @@
+//! Execution over ports: driver, pipeline, settlement.

@@ -1,0 +1,1 @@
+//! SQL Server sessions, bulk writer, SQL text and publication.

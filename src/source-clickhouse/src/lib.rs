@@ -1,0 +1,1 @@
+//! ClickHouse native reader, catalog and raw snapshot.

@@ -1,0 +1,1 @@
+//! ClickHouse native protocol and HTTP in front of `libchdb.so`.

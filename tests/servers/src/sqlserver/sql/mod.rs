@@ -1,0 +1,1 @@
+//! Parser and executor of T-SQL batches.

@@ -1,0 +1,1 @@
+//! Row store, lock manager, transactions, redo log, catalog objects.

@@ -1,0 +1,1 @@
+//! Values, types, conversions, operators and built-in functions.

@@ -1,0 +1,1 @@
+//! TDS protocol: packets, tokens, login, RPC, bulk load, sessions.

@@ -1,0 +1,1 @@
+//! Certificates of the test servers: one CA and a leaf with the requested names.

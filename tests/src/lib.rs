@@ -1,0 +1,1 @@
+//! Test kit: servers, proxy and the integration tests of the whole road.
