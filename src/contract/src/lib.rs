@@ -1,1 +1,10 @@
-//! Words and decisions: plan, types, canonical bytes, digests, state machines, ports. No I/O, clock or randomness.
+//! Words and decisions of native-transfer: plan, types, canonical bytes, digests, state machines, error codes and ports.
+//!
+//! Nothing here opens a file, a socket or a clock, draws a random number or knows an async runtime. Every decision is a
+//! function from facts to a verdict, so the live run, the replay of a journal and the tests all go through the same code.
+//!
+//! Reading order: [`error`] (stable codes and fate), [`block`] (columns as they come from the source), then the modules
+//! named after the documents they hold.
+
+pub mod block;
+pub mod error;
