@@ -7,4 +7,8 @@
 //! named after the documents they hold.
 
 pub mod block;
+pub mod canon;
+pub mod civil;
+pub mod code;
+pub mod digest;
 pub mod error;
