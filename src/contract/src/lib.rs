@@ -12,3 +12,4 @@ pub mod civil;
 pub mod code;
 pub mod digest;
 pub mod error;
+pub mod port;
