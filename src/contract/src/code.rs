@@ -28,6 +28,75 @@ pub fn all() -> &'static [CodeEntry] {
 }
 
 codes! {
+    // --- raw snapshot (contract.md 2, 11) ---
+    SOURCE_SNAPSHOT_INVALID = "mssql_native.source_snapshot_invalid",
+        "A raw snapshot document is larger than 65,536 canonical bytes, deeper than 8 levels, or holds a value that no such document may hold.",
+        "Treat it as tampering or a bug: keep the journal, inspect it, do not publish.";
+    SOURCE_SNAPSHOT_PROFILE_INVALID = "mssql_native.source_snapshot_profile_invalid",
+        "A raw snapshot profile has missing, extra or ill-typed fields.",
+        "Treat it as tampering or a bug: keep the journal, inspect it, do not publish.";
+    SOURCE_SNAPSHOT_EOF_INVALID = "mssql_native.source_snapshot_eof_invalid",
+        "An EOF descriptor has missing, extra or ill-typed fields.",
+        "Treat it as tampering or a bug: keep the journal, inspect it, do not publish.";
+    SOURCE_SNAPSHOT_EXTENSION_INVALID = "mssql_native.source_snapshot_extension_invalid",
+        "The completion record's raw snapshot disagrees with its binding, its digests or the completed rows.",
+        "Treat it as tampering or a bug: keep the journal, inspect it, do not publish.";
+    SOURCE_SNAPSHOT_BINDING_INVALID = "mssql_native.source_snapshot_binding_invalid",
+        "A stored source binding is no plain digest and no version 1 marker, or does not agree with the selected mode.",
+        "Use the version that wrote the journal; otherwise treat it as tampering and do not act on it.";
+    SOURCE_SNAPSHOT_MODE_INVALID = "mssql_native.source_snapshot_mode_invalid",
+        "The source_snapshot selector is malformed.",
+        "Write {mode: query_visible}, or {mode: exact_raw_rows, replica_scope: single_server | connected_replica}, or omit it.";
+    SOURCE_SNAPSHOT_PROFILE_CHANGED = "mssql_native.source_snapshot_profile_changed",
+        "The source's authority drifted between two acquisitions of the profile.",
+        "Settle custody, find what changed (schema, user, roles, policies, settings, certificate, address) and start a new run.";
+    SOURCE_SNAPSHOT_ROW_COUNT_MISMATCH = "mssql_native.source_snapshot_row_count_mismatch",
+        "The rows of the proven end of the source stream differ from the rows of the verified stages.",
+        "Do not publish; inspect the journal and report it.";
+    SOURCE_SNAPSHOT_SCHEMA_CHANGED = "mssql_native.source_snapshot_schema_changed",
+        "The frozen source schema differs from the one the plan was made from.",
+        "Start a new run; do not alter the table while it runs.";
+    SOURCE_SNAPSHOT_EOF_REQUIRED = "mssql_native.source_snapshot_eof_required",
+        "A raw run was asked to resume although its source end was never sealed.",
+        "Inspect, reconcile or retire it; then start a new run.";
+    SOURCE_SNAPSHOT_COMPLETION_CHANGED = "mssql_native.source_snapshot_completion_changed",
+        "The completion record of a raw run does not match its own digests.",
+        "Treat it as tampering or a bug: keep the journal, inspect it, do not publish.";
+    REPLACING_RAW_SNAPSHOT_REQUIRED = "mssql_native.replacing_raw_snapshot_required",
+        "exact_raw_rows was asked for a relation that is missing, of another engine, with other engine arguments, or not in an Atomic database.",
+        "Name a ReplacingMergeTree or ReplicatedReplacingMergeTree of an Atomic database, or remove source_snapshot.";
+    REPLICA_SCOPE_UNPROVEN = "mssql_native.replica_scope_unproven",
+        "The declared replica scope does not fit the engine, or the connection is not provably one server.",
+        "Declare the scope that fits the engine and connect directly to one host.";
+    SOURCE_READ_PROFILE_UNSUPPORTED = "mssql_native.source_read_profile_unsupported",
+        "TLS, settings, filters, calendars, mutations or the size of the catalog do not allow a provable read.",
+        "Fix the named cause; never weaken visibility settings to get past it.";
+    SOURCE_PROVENANCE_INCOMPLETE = "mssql_native.source_provenance_incomplete",
+        "Parts, offsets, checksums or the partition expression do not prove where the rows come from.",
+        "Check partitions, part checksums and column names; settle custody and start a new run.";
+    SOURCE_UUID_REQUIRED = "mssql_native.source_uuid_required",
+        "The source relation has no UUID.",
+        "Use a table of an Atomic database.";
+    ORDINARY_COLUMNS_REQUIRED = "mssql_native.ordinary_columns_required",
+        "The source relation has no columns, or some with DEFAULT, MATERIALIZED, ALIAS or EPHEMERAL.",
+        "Use a table with ordinary columns only.";
+    DUPLICATE_COLUMNS = "mssql_native.duplicate_columns",
+        "The source catalog lists a column twice.",
+        "Check the table's definition.";
+    SOURCE_IDENTIFIER_INVALID = "mssql_native.source_identifier_invalid",
+        "A source database, table or column name is outside [A-Za-z_][A-Za-z0-9_]*.",
+        "Rename it in the source.";
+    SOURCE_TYPE_UNSUPPORTED = "mssql_native.source_type_unsupported",
+        "A source column has a type that the route does not admit.",
+        "Leave the column out by using a table without it, or convert it in the source.";
+    WINDOW_COLUMN_MISSING = "mssql_native.window_column_missing",
+        "The window column is absent or no DateTime or DateTime64 column.",
+        "Correct strategy.window.column.";
+    ROLLING_WINDOW_BOUNDS_OUT_OF_RANGE = "rolling_window_bounds_out_of_range",
+        "A bound of the window lies outside years 1 to 9999, or the window is empty.",
+        "Correct the interval end or the lookback.";
+
+    // --- digests (contract.md 3.4) ---
     TARGET_DIGEST_LIMB = "mssql_native.target_digest_limb",
         "A partial sum of the target's digest query lies outside what its row count allows.",
         "Keep the stage and inspect it: another session may have changed it, or the server misbehaves.";

@@ -13,3 +13,4 @@ pub mod code;
 pub mod digest;
 pub mod error;
 pub mod port;
+pub mod raw;
