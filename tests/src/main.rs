@@ -1,3 +1,34 @@
-//! The `testkit` command.
+//! The `testkit` command: test servers for tests and for people.
 
-fn main() {}
+mod sqlserver;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Test servers and tools of native-transfer. Nothing here ships.
+#[derive(Debug, Parser)]
+#[command(name = "testkit", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// A TDS 7.4 server with T-SQL, transactions, locks and bulk load, to be spoken to by any client of SQL Server.
+    Sqlserver(sqlserver::Arguments),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().command {
+        Command::Sqlserver(arguments) => sqlserver::run(arguments),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("testkit: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
