@@ -100,4 +100,70 @@ codes! {
     TARGET_DIGEST_LIMB = "mssql_native.target_digest_limb",
         "A partial sum of the target's digest query lies outside what its row count allows.",
         "Keep the stage and inspect it: another session may have changed it, or the server misbehaves.";
+    // --- source columns and types (contract.md 3.2) ---
+    RESERVED_COLUMN_NAME = "native_transfer.reserved_column_name",
+        "A business column starts with __dpone__, which belongs to the lineage columns.",
+        "Rename the column on the source.";
+    SOURCE_PHYSICAL_TYPE_INVALID = "mssql_snapshot_reconciliation.source_physical_type_invalid",
+        "No SQL Server type holds the source column's values exactly.",
+        "Change the column on the source.";
+    TARGET_PHYSICAL_TYPE_INVALID = "mssql_snapshot_reconciliation.target_physical_type_invalid",
+        "An authored target type is not a SQL Server column type of this route.",
+        "Write the type as in CREATE TABLE, for example decimal(18,4).";
+    LOSSY_TARGET_TYPE_FORBIDDEN = "mssql_snapshot_reconciliation.lossy_target_type_forbidden",
+        "An authored target type could change a value.",
+        "Choose a type that holds every source value.";
+    TARGET_SCHEMA_MISMATCH = "native_transfer.target_schema_mismatch",
+        "The existing target table differs from what the source needs.",
+        "Change the target table, or name the target type in sink.options.physical_design.";
+    LINEAGE_COLUMNS_MISMATCH = "native_transfer.lineage_columns_mismatch",
+        "The target's lineage columns are not those of the preset.",
+        "Add or drop the named column, or choose the preset that the table was made for.";
+    UTF8_COLLATION_AUTHORITY_REQUIRED = "mssql_native.utf8_collation_authority_required",
+        "A target column is varchar or char, whose bytes depend on a collation.",
+        "Use nvarchar.";
+    // --- native rows (contract.md 3.1) ---
+    UNSUPPORTED_TYPE = "mssql_native_unsupported_type",
+        "A column type has no layout in the native profile, or no form for its source type.",
+        "Choose another target type.";
+    COLUMNS_MISMATCH = "mssql_native_columns_mismatch",
+        "Rows and layout have different columns.",
+        "The source changed under the transfer, or this is a bug; start a new attempt.";
+    INVALID_MAX_ROW_BYTES = "mssql_native_invalid_max_row_bytes",
+        "max_row_bytes is not a positive number of bytes.",
+        "Set native_chunks.max_row_bytes to 1 byte or more, up to max_bytes.";
+    INVALID_VALUE = "mssql_native_invalid_value",
+        "A value cannot be written exactly in its target type.",
+        "Correct the value on the source, or choose a target type that holds it.";
+    UNEXPECTED_NULL = "mssql_native_unexpected_null",
+        "A NULL came for a NOT NULL column.",
+        "Allow NULL in the target column, or correct the row on the source.";
+    ROW_BYTES_EXCEEDED = "mssql_native_row_bytes_exceeded",
+        "A row is larger than max_row_bytes.",
+        "Raise native_chunks.max_row_bytes.";
+    FIELD_LENGTH_EXCEEDED = "mssql_native_field_length_exceeded",
+        "A text or binary value does not fit its sized target type.",
+        "Widen the target column.";
+    INVALID_UTF8_SOURCE_TEXT = "mssql_native.invalid_utf8_source_text",
+        "A String value for a text column is not valid UTF-8.",
+        "Correct the value on the source; text is never repaired on the way.";
+    NATIVE_ROW_MALFORMED = "native_transfer.native_row_malformed",
+        "A native file does not hold rows of its layout.",
+        "Do not use the file; the attempt has to be settled and the source extracted anew.";
+    NATIVE_TIME_INEXACT = "native_transfer.native_time_inexact",
+        "A time in a native file does not fit its column's scale.",
+        "Do not use the file; the attempt has to be settled and the source extracted anew.";
+    // --- target-local layouts (contract.md 3.4-3.5) ---
+    TARGET_DIGEST_COLUMN_COUNT = "mssql_native.target_digest_column_count",
+        "The table has more than 100 business columns.",
+        "Split the table, or use python_readback verification.";
+    TARGET_DIGEST_UNSUPPORTED_TYPE = "mssql_native.target_digest_unsupported_type",
+        "A column is not bigint, float(53), nvarchar(max) or datetime2(6).",
+        "Widen it with sink.options.physical_design, or use python_readback verification.";
+    TARGET_DIGEST_COLUMN_IDENTIFIER = "mssql_native.target_digest_column_identifier",
+        "A column name is empty, longer than 128 characters or holds a control character.",
+        "Rename the column.";
+    LAYOUT_MATRIX_SOURCE_COMMIT = "mssql_native.layout_matrix_source_commit",
+        "The commit of a layout matrix artifact is not 40 lower-case hex digits.",
+        "Give the full commit hash.";
 }
