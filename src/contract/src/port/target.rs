@@ -27,6 +27,8 @@ pub struct TargetRequest {
     pub state_schema: String,
     /// Schema in which stages and the prepared table are made.
     pub staging_schema: String,
+    /// Whether publication truncates the table, which needs ALTER on it.
+    pub truncates: bool,
 }
 
 /// A column of the existing target table.
