@@ -96,6 +96,20 @@ codes! {
         "A bound of the window lies outside years 1 to 9999, or the window is empty.",
         "Correct the interval end or the lookback.";
 
+    // --- identity and transaction (contract.md 4, 7) ---
+    INVALID_V2_IDENTITY = "mssql_native.invalid_v2_identity",
+        "A verification identity has missing, extra, empty or unpaired fields.",
+        "Treat it as tampering or as a journal of another version; do not act on it.";
+    INVALID_SQLCLIENT_COMPANION = "mssql_native.invalid_sqlclient_companion",
+        "The session writer does not identify itself as its contract demands.",
+        "Install matching versions.";
+    INVALID_BARRIER_TIMEOUT = "mssql_native.invalid_barrier_timeout",
+        "The barrier timeout is no positive whole number of seconds.",
+        "Correct the timeout.";
+    INVOCATION_IDENTITY_INCOMPLETE = "mssql_transaction.invocation_identity_incomplete",
+        "The run id, the process or the task name of a run is blank.",
+        "Give all three.";
+
     // --- digests (contract.md 3.4) ---
     TARGET_DIGEST_LIMB = "mssql_native.target_digest_limb",
         "A partial sum of the target's digest query lies outside what its row count allows.",

@@ -53,11 +53,6 @@ impl Case {
         self.value.get(key).filter(|value| !value.is_null())
     }
 
-    /// Whether the case has the field, null or not.
-    pub fn has(&self, key: &str) -> bool {
-        self.value.get(key).is_some()
-    }
-
     /// A field that must be there.
     pub fn field(&self, key: &str) -> Result<&Value, String> {
         self.get(key).ok_or_else(|| format!("the case has no {key}"))
@@ -129,7 +124,7 @@ pub fn json(value: &Value) -> Result<Json, String> {
 /// Bytes of lower-case hex.
 pub fn unhex(text: &str) -> Option<Vec<u8>> {
     let digits = text.as_bytes();
-    (digits.len() % 2 == 0).then_some(())?;
+    digits.len().is_multiple_of(2).then_some(())?;
     digits.chunks_exact(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
 }
 

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-pub use case::{Case, Check, fail, require, same};
+pub use case::{Case, Check, fail, same};
 
 /// What a group of a file is checked by.
 pub enum Run {
