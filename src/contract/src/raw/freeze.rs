@@ -5,12 +5,13 @@ use super::parts::{PartInventory, refuse_pending_mutations};
 use super::profile::RawProfile;
 use super::query::{Bounds, PARAMETER_TYPE, identifier, project, select_text, window_bounds, window_parameters};
 use super::settings::{check_effective, profile_settings};
-use super::{engine, partition, types};
+use super::{engine, partition};
 use crate::canon::{Json, strict_digest};
 use crate::code;
 use crate::digest::Digest;
 use crate::error::Refusal;
 use crate::port::source::{FrozenWindow, ReplicaScope, SourceColumn};
+use crate::source_type::SourceType;
 
 /// What is to be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -215,8 +216,7 @@ fn project_columns(columns: &[ColumnFacts]) -> Result<Vec<SourceColumn>, Refusal
         .iter()
         .map(|column| {
             identifier(&column.name)?;
-            types::admit(&column.type_text)?;
-            project(&column.name, &column.type_text)
+            project(&column.name, &SourceType::parse(&column.type_text)?)
         })
         .collect()
 }

@@ -24,7 +24,6 @@ pub mod profile;
 pub mod query;
 pub mod selector;
 pub mod settings;
-pub mod types;
 
 /// Most rows of one catalog read, parts of one inventory and partition ids of one window.
 pub const CATALOG_ROWS_MAX: usize = 8192;

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::query::{is_temporal, window_bounds};
+use super::query::window_bounds;
 use super::{CATALOG_ROWS_MAX, facts::ColumnFacts};
 use crate::canon::Json;
 use crate::civil::{Date, MICROS_PER_DAY};
 use crate::code;
 use crate::error::Refusal;
 use crate::port::source::FrozenWindow;
+use crate::source_type::SourceType;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Granularity {
@@ -65,6 +66,10 @@ fn granularity(expression: &str, column: &str) -> Option<Granularity> {
     }
 }
 
+fn is_timestamp(type_text: &str) -> bool {
+    SourceType::parse(type_text).is_ok_and(|source_type| source_type.is_timestamp())
+}
+
 /// The preimage of `partition_key_sha256`: the expression, and with a window the calendar that gives its ids meaning.
 ///
 /// # Errors
@@ -79,7 +84,7 @@ pub fn semantics(
     let Some(window) = window else {
         return Ok(Json::from(expression));
     };
-    let column = columns.iter().find(|column| column.name == window.column && is_temporal(&column.type_text));
+    let column = columns.iter().find(|column| column.name == window.column && is_timestamp(&column.type_text));
     let column = column.ok_or_else(|| {
         Refusal::new(
             code::WINDOW_COLUMN_MISSING,

@@ -5,6 +5,7 @@ use crate::civil::Instant;
 use crate::code;
 use crate::error::Refusal;
 use crate::port::source::{FrozenWindow, SourceColumn};
+use crate::source_type::{SourceType, select_expression};
 
 /// Type of both window parameters.
 pub const PARAMETER_TYPE: &str = "DateTime64(6,'UTC')";
@@ -25,24 +26,18 @@ pub fn identifier(name: &str) -> Result<String, Refusal> {
     Ok(format!("`{name}`"))
 }
 
-/// Whether a column type is a timestamp that is read as microseconds.
-pub fn is_temporal(type_text: &str) -> bool {
-    type_text.strip_prefix("Nullable(").unwrap_or(type_text).starts_with("DateTime")
-}
-
-/// The projected column: timestamps travel as integer microseconds, everything else as it is.
+/// The projected column of an admitted type.
 ///
 /// # Errors
 /// `mssql_native.source_identifier_invalid`.
-pub fn project(name: &str, type_text: &str) -> Result<SourceColumn, Refusal> {
-    let quoted = identifier(name)?;
-    let (expression, header_type) = if is_temporal(type_text) {
-        let header = if type_text.starts_with("Nullable(") { "Nullable(Int64)" } else { "Int64" };
-        (format!("toUnixTimestamp64Micro(toDateTime64({quoted}, 6, 'UTC')) AS {quoted}"), header.to_owned())
-    } else {
-        (quoted, type_text.to_owned())
-    };
-    Ok(SourceColumn { name: name.to_owned(), type_text: type_text.to_owned(), expression, header_type })
+pub fn project(name: &str, source_type: &SourceType) -> Result<SourceColumn, Refusal> {
+    identifier(name)?;
+    Ok(SourceColumn {
+        name: name.to_owned(),
+        type_text: source_type.as_str().to_owned(),
+        expression: select_expression(name, source_type.as_str()),
+        header_type: source_type.header_type().to_owned(),
+    })
 }
 
 /// How window bounds appear in the text.
