@@ -120,15 +120,45 @@ pub(crate) enum Outcome {
     Withdrawn,
 }
 
-enum Stop {
-    Sql(SqlError),
+/// Why a message gives no more rows.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    Failed(SqlError),
     Withdrawn,
 }
 
-impl From<SqlError> for Stop {
+impl From<SqlError> for Ended {
     fn from(error: SqlError) -> Self {
-        Self::Sql(error)
+        Self::Failed(error)
     }
+}
+
+/// The columns of a message: for the engine and for the decoder.
+pub(crate) struct Columns {
+    metas: Vec<ColumnMeta>,
+    wires: Vec<WireType>,
+}
+
+impl Columns {
+    pub(crate) fn metas(&self) -> &[ColumnMeta] {
+        &self.metas
+    }
+
+    /// The end that a decoding error in column `index` means.
+    fn ended(&self, error: DecodeError, index: usize) -> Ended {
+        let name = self.metas.get(index).map_or("", |meta| &meta.name);
+        match error {
+            DecodeError::Withdrawn => Ended::Withdrawn,
+            error => Ended::Failed(errors::bulk_value(error, index + 1, name)),
+        }
+    }
+}
+
+/// What follows in a message behind its columns.
+#[derive(Debug)]
+pub(crate) enum Item {
+    Row(Vec<Value>),
+    Done,
 }
 
 /// Runs a whole load; the message is read to its end whatever happens.
@@ -138,38 +168,62 @@ pub(crate) fn load(session: &mut Session, chunks: mpsc::Receiver<BulkChunk>) -> 
     let result = load_rows(session, &mut stream, &cancel);
     let ending = stream.drain();
     match (result, ending) {
-        (_, Ending::Withdrawn) | (Err(Stop::Withdrawn), _) => Outcome::Withdrawn,
+        (_, Ending::Withdrawn) | (Err(Ended::Withdrawn), _) => Outcome::Withdrawn,
         (Ok(rows), Ending::Complete) => Outcome::Loaded(rows),
-        (Err(Stop::Sql(error)), Ending::Complete) => Outcome::Failed(error),
+        (Err(Ended::Failed(error)), Ending::Complete) => Outcome::Failed(error),
     }
 }
 
-fn load_rows(session: &mut Session, stream: &mut BulkStream, cancel: &CancelHandle) -> Result<u64, Stop> {
-    let (columns, wires) = read_columns(stream)?;
-    let stop = |error: DecodeError, column: usize| match error {
-        DecodeError::Withdrawn => Stop::Withdrawn,
-        error => Stop::Sql(errors::bulk_value(error, column + 1, columns.get(column).map_or("", |c| &c.name))),
-    };
-    let mut load = session.bulk_columns(&columns)?;
+fn load_rows(session: &mut Session, stream: &mut BulkStream, cancel: &CancelHandle) -> Result<u64, Ended> {
+    let columns = stream.columns()?;
+    let mut load = session.bulk_columns(columns.metas())?;
     loop {
+        let item = stream.next(&columns);
+        // An attention that came with the last packet counts: the load takes effect in `finish` and not before.
         if cancel.is_cancelled() {
             load.abort();
-            return Err(Stop::Withdrawn);
+            return Err(Ended::Withdrawn);
         }
-        match stream.u8().map_err(|error| stop(error, 0))? {
-            ROW => load.row(read_row(stream, &wires).map_err(|(error, column)| stop(error, column))?)?,
-            NBC_ROW => load.row(read_nbc_row(stream, &wires).map_err(|(error, column)| stop(error, column))?)?,
-            DONE => {
-                read_done(stream).map_err(|error| stop(error, 0))?;
-                // The load takes effect here and not before: an attention that came with the last packet counts.
-                if cancel.is_cancelled() {
-                    load.abort();
-                    return Err(Stop::Withdrawn);
-                }
-                return Ok(load.finish()?);
-            }
-            other => return Err(stop(DecodeError::Token(other), 0)),
+        match item? {
+            Item::Row(row) => load.row(row)?,
+            Item::Done => return Ok(load.finish()?),
         }
+    }
+}
+
+impl BulkStream {
+    /// Reads COLMETADATA.
+    pub(crate) fn columns(&mut self) -> Result<Columns, Ended> {
+        let ended = |error: DecodeError, column: usize| match error {
+            DecodeError::Withdrawn => Ended::Withdrawn,
+            error => Ended::Failed(errors::bulk_column(error, column)),
+        };
+        if self.u8().map_err(|error| ended(error, 0))? != COL_METADATA {
+            return Err(errors::bulk_without_metadata().into());
+        }
+        let count = self.u16().map_err(|error| ended(error, 0))?;
+        if count == 0 || count == NO_METADATA || count > MAX_COLUMNS {
+            return Err(errors::bulk_without_metadata().into());
+        }
+        let mut columns = Columns { metas: Vec::new(), wires: Vec::new() };
+        for index in 0..usize::from(count) {
+            let (meta, wire) = read_column(self).map_err(|error| ended(error, index + 1))?;
+            columns.metas.push(meta);
+            columns.wires.push(wire);
+        }
+        Ok(columns)
+    }
+
+    /// Reads the next row, or the DONE that ends the message.
+    pub(crate) fn next(&mut self, columns: &Columns) -> Result<Item, Ended> {
+        let token = self.u8().map_err(|error| columns.ended(error, 0))?;
+        let row = match token {
+            ROW => read_row(self, &columns.wires),
+            NBC_ROW => read_nbc_row(self, &columns.wires),
+            DONE => return read_done(self).map(|()| Item::Done).map_err(|error| columns.ended(error, 0)),
+            other => return Err(columns.ended(DecodeError::Token(other), 0)),
+        };
+        row.map(Item::Row).map_err(|(error, index)| columns.ended(error, index))
     }
 }
 
@@ -192,28 +246,6 @@ fn read_done(stream: &mut BulkStream) -> Result<(), DecodeError> {
             Err(Ending::Withdrawn) => return Err(DecodeError::Withdrawn),
         }
     }
-}
-
-fn read_columns(stream: &mut BulkStream) -> Result<(Vec<ColumnMeta>, Vec<WireType>), Stop> {
-    let stop = |error: DecodeError, column: usize| match error {
-        DecodeError::Withdrawn => Stop::Withdrawn,
-        error => Stop::Sql(errors::bulk_column(error, column)),
-    };
-    if stream.u8().map_err(|error| stop(error, 0))? != COL_METADATA {
-        return Err(errors::bulk_without_metadata().into());
-    }
-    let count = stream.u16().map_err(|error| stop(error, 0))?;
-    if count == 0 || count == NO_METADATA || count > MAX_COLUMNS {
-        return Err(errors::bulk_without_metadata().into());
-    }
-    let mut columns = Vec::new();
-    let mut wires = Vec::new();
-    for index in 0..usize::from(count) {
-        let (column, wire) = read_column(stream).map_err(|error| stop(error, index + 1))?;
-        columns.push(column);
-        wires.push(wire);
-    }
-    Ok((columns, wires))
 }
 
 fn read_column(stream: &mut BulkStream) -> Result<(ColumnMeta, WireType), DecodeError> {

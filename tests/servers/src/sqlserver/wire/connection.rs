@@ -71,7 +71,8 @@ pub(crate) async fn serve(socket: TcpStream, peer: SocketAddr, shared: Arc<Share
         requests: queued_requests,
         ready,
     };
-    let (ended_sender, mut ended) = oneshot::channel::<()>();
+    // Nothing is ever sent: the thread's end of the channel is dropped when the thread is done.
+    let (ended_sender, mut ended) = watch::channel(());
     let thread =
         std::thread::Builder::new().name("tds-session".into()).stack_size(SESSION_STACK_BYTES).spawn(move || {
             session::run(start);
@@ -86,12 +87,12 @@ pub(crate) async fn serve(socket: TcpStream, peer: SocketAddr, shared: Arc<Share
         let mut reader = SocketReader { read, requests, turn: Arc::clone(&turn), message: None, bulk: None };
         tokio::select! {
             _ = reader.run() => {}
-            _ = &mut ended => {}
+            _ = ended.changed() => {}
             () = stopped(&mut stop) => turn.disconnect(),
         }
         // No more requests and no more bulk chunks: the session ends with what it has.
         drop(reader);
-        if tokio::time::timeout(GRACE_AFTER_DISCONNECT, &mut ended).await.is_err() {
+        if tokio::time::timeout(GRACE_AFTER_DISCONNECT, ended.changed()).await.is_err() {
             turn.disconnect();
         }
     }
@@ -103,7 +104,7 @@ pub(crate) async fn serve(socket: TcpStream, peer: SocketAddr, shared: Arc<Share
         () = stopped(&mut stop) => abort.abort(),
     }
     // The session's thread still rolls back; a server that stops waits for it.
-    let _ = ended.await;
+    let _ = ended.changed().await;
 }
 
 /// Waits until the server stops; a server that is gone has stopped.

@@ -30,6 +30,9 @@ mod turn;
 mod type_info;
 mod values;
 
+#[cfg(test)]
+mod tests;
+
 pub use error::WireError;
 pub use prelogin::Encryption;
 
