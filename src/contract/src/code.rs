@@ -177,6 +177,18 @@ codes! {
     TARGET_DIGEST_COLUMN_IDENTIFIER = "mssql_native.target_digest_column_identifier",
         "A column name is empty, longer than 128 characters or holds a control character.",
         "Rename the column.";
+    TARGET_DIGEST_EXPECTED_ROWS = "mssql_native.target_digest_expected_rows",
+        "A digest query was asked to expect an impossible number of rows.",
+        "This is a bug; report it.";
+    TARGET_DIGEST_ROW_SHAPE = "mssql_native.target_digest_row_shape",
+        "The digest query returned another number of columns.",
+        "Keep the stage; the target server or a proxy misbehaves.";
+    TARGET_DIGEST_ROW_VALUES = "mssql_native.target_digest_row_values",
+        "The digest query returned a count that it cannot have counted.",
+        "Keep the stage; the target server or a proxy misbehaves.";
+    TARGET_DIGEST_COUNT_OVERFLOW = "mssql_native.target_digest_count_overflow",
+        "The target table holds more rows than were written.",
+        "Keep the stage and find out which session wrote into it.";
     LAYOUT_MATRIX_SOURCE_COMMIT = "mssql_native.layout_matrix_source_commit",
         "The commit of a layout matrix artifact is not 40 lower-case hex digits.",
         "Give the full commit hash.";

@@ -22,5 +22,6 @@ pub mod port;
 pub mod raw;
 pub mod source_type;
 pub mod sql_type;
+pub mod target_digest;
 pub mod target_layout;
 pub mod transaction;

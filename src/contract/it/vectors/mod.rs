@@ -7,6 +7,8 @@ mod journal;
 mod names;
 mod raw;
 mod recovery;
+mod rows;
+mod types;
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
