@@ -1,4 +1,4 @@
-//! Integration tests of the contract: the golden vectors, one module per file family.
+//! Integration tests of the contract: properties of any input, and the golden vectors, one module per file family.
 //!
 //! `NT_VECTORS` names the folder (default: `tests/vectors` of the workspace). Any folder of the same form passes; an
 //! unknown group fails; a group whose work is not due yet is printed as skipped and never counted as passed.
@@ -11,4 +11,5 @@
     reason = "helpers of a test binary: they fail by panicking, as tests do, and pub means shared between modules"
 )]
 
+mod properties;
 mod vectors;
