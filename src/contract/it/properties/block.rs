@@ -91,35 +91,34 @@ fn column(source: &SourceType, rows: usize, wild: u64, numbers: &mut Numbers) ->
     let nulls = source.nullable.then(|| (0..rows).map(|_| u8::from(numbers.below(4) == 0)).collect());
     let text = source.as_str().trim_start_matches("Nullable(");
     let name = text.split(['(', ')']).next().unwrap_or_default();
-    let mut many = |make: &mut dyn FnMut(&mut Numbers)| (0..rows).for_each(|_| make(numbers));
     let values = match name {
-        "Int8" => collect(Values::Int8, &mut many, |n| n.next() as i8),
-        "Int16" => collect(Values::Int16, &mut many, |n| n.next() as i16),
-        "Int32" => collect(Values::Int32, &mut many, |n| if odd(n) { i32::MIN } else { n.next() as i16 as i32 }),
-        "Int64" => collect(Values::Int64, &mut many, |n| if odd(n) { i64::MIN } else { n.next() as i64 / 1000 }),
-        "UInt8" => collect(Values::UInt8, &mut many, |n| n.next() as u8),
-        "UInt16" => collect(Values::UInt16, &mut many, |n| n.next() as u16),
-        "UInt32" => collect(Values::UInt32, &mut many, |n| n.next() as u32),
-        "UInt64" => collect(Values::UInt64, &mut many, |n| if odd(n) { u64::MAX } else { n.next() >> 1 }),
-        "Bool" => collect(Values::Bool, &mut many, |n| if odd(n) { 2 } else { n.below(2) as u8 }),
-        "Float32" => collect(Values::Float32, &mut many, |n| {
+        "Int8" => collect(Values::Int8, rows, numbers, |n| n.next() as i8),
+        "Int16" => collect(Values::Int16, rows, numbers, |n| n.next() as i16),
+        "Int32" => collect(Values::Int32, rows, numbers, |n| if odd(n) { i32::MIN } else { n.next() as i16 as i32 }),
+        "Int64" => collect(Values::Int64, rows, numbers, |n| if odd(n) { i64::MIN } else { n.next() as i64 / 1000 }),
+        "UInt8" => collect(Values::UInt8, rows, numbers, |n| n.next() as u8),
+        "UInt16" => collect(Values::UInt16, rows, numbers, |n| n.next() as u16),
+        "UInt32" => collect(Values::UInt32, rows, numbers, |n| n.next() as u32),
+        "UInt64" => collect(Values::UInt64, rows, numbers, |n| if odd(n) { u64::MAX } else { n.next() >> 1 }),
+        "Bool" => collect(Values::Bool, rows, numbers, |n| if odd(n) { 2 } else { n.below(2) as u8 }),
+        "Float32" => collect(Values::Float32, rows, numbers, |n| {
             if odd(n) { f32::NAN } else { n.pick(&[0.0, -0.0, 1.5, -3.25e7, f32::MIN_POSITIVE, 1e-45]) }
         }),
-        "Float64" => collect(Values::Float64, &mut many, |n| {
+        "Float64" => collect(Values::Float64, rows, numbers, |n| {
             if odd(n) { n.pick(&[f64::INFINITY, 0.1, f64::NAN]) } else { n.pick(&[0.0, -0.0, 1.5, -2.0, 65536.25]) }
         }),
         "UUID" => {
-            collect(Values::Uuid, &mut many, |n| (u128::from(n.next()) << 64 | u128::from(n.next())).to_be_bytes())
+            collect(Values::Uuid, rows, numbers, |n| (u128::from(n.next()) << 64 | u128::from(n.next())).to_be_bytes())
         }
-        "Date" => collect(Values::Date, &mut many, |n| n.next() as u16),
+        "Date" => collect(Values::Date, rows, numbers, |n| n.next() as u16),
         "Date32" => {
-            collect(Values::Date32, &mut many, |n| if odd(n) { i32::MAX } else { n.below(100_000) as i32 - 25_567 })
+            collect(Values::Date32, rows, numbers, |n| if odd(n) { i32::MAX } else { n.below(100_000) as i32 - 25_567 })
         }
-        "Decimal" => collect(Values::Decimal, &mut many, |n| {
+        "Decimal" => collect(Values::Decimal, rows, numbers, |n| {
             if odd(n) { i128::MAX } else { n.next() as i64 as i128 / 10_000_000_000 }
         }),
         // Whole milliseconds, so that the coarser columns take them; a microsecond more is the odd one.
-        "DateTime64" => collect(Values::Int64, &mut many, |n| {
+        "DateTime64" => collect(Values::Int64, rows, numbers, |n| {
             let millis = n.below(253_402_300_800_000 + 62_135_596_800_000) as i64 - 62_135_596_800_000;
             if odd(n) { n.pick(&[i64::MAX, i64::MIN, millis * 1000 + 1]) } else { millis * 1000 }
         }),
@@ -131,12 +130,11 @@ fn column(source: &SourceType, rows: usize, wild: u64, numbers: &mut Numbers) ->
 
 fn collect<T>(
     wrap: impl FnOnce(Vec<T>) -> Values,
-    many: &mut dyn FnMut(&mut dyn FnMut(&mut Numbers)),
+    rows: usize,
+    numbers: &mut Numbers,
     mut make: impl FnMut(&mut Numbers) -> T,
 ) -> Values {
-    let mut values = Vec::new();
-    many(&mut |numbers| values.push(make(numbers)));
-    wrap(values)
+    wrap((0..rows).map(|_| make(numbers)).collect())
 }
 
 fn texts(rows: usize, wild: u64, numbers: &mut Numbers) -> StringColumn {

@@ -11,7 +11,7 @@ use num_bigint::BigUint;
 use serde_json::Value;
 
 use super::case::{json, unhex};
-use super::{Case, Check, File, Run, fail, require, run, same};
+use super::{Case, Check, File, Run, fail, run, same};
 
 /// Row bound of the cases that name none: larger than any of their rows.
 const MAX_ROW_BYTES: u64 = 1 << 26;
@@ -208,7 +208,7 @@ fn encoded(case: &Case) -> Check {
         }
         // The bound is inclusive: the row's own size passes, one byte less does not.
         let size = bytes.len() as u64;
-        require(encode(&layout, row, size)?.is_ok(), "the row passes at its own size")?;
+        same("the row passes at its own size", encode(&layout, row, size)?.is_ok(), true)?;
         same("one byte less", encode(&layout, row, size - 1)?, Err("mssql_native_row_bytes_exceeded"))?;
         file.extend(bytes);
     }
@@ -289,7 +289,7 @@ fn workload(case: &Case) -> Check {
         all.add(&sum);
         sums.push(sum.to_string());
     }
-    require(next.next().is_none(), "the chunks cover the rows")?;
+    same("the chunks cover the rows", next.next().is_none(), true)?;
     same("chunk_typed_sums", sums, texts(case, "chunk_typed_sums")?)?;
     same("total_rows", rows.len() as u64, case.u64("total_rows")?)?;
     same("total_sum_mod_2_256", all.to_string().as_str(), case.text("total_sum_mod_2_256")?)?;
