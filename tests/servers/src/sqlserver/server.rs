@@ -94,7 +94,7 @@ impl SqlServer {
         let listener = runtime.block_on(TcpListener::bind(options.listen))?;
         let addr = listener.local_addr()?;
         let shared = Arc::new(wire::Shared {
-            engine,
+            backend: Arc::new(engine),
             log,
             tls: Arc::clone(&tls.server_config_tls12),
             encryption: options.encryption,
