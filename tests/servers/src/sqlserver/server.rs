@@ -141,7 +141,7 @@ impl Drop for RunningServer {
 }
 
 /// Accepts until the server stops, then waits for the connections to end.
-async fn accept(listener: TcpListener, shared: Arc<wire::Shared>, mut stop: watch::Receiver<bool>) {
+pub(super) async fn accept(listener: TcpListener, shared: Arc<wire::Shared>, mut stop: watch::Receiver<bool>) {
     let mut connections = JoinSet::new();
     let stop_connections = stop.clone();
     loop {

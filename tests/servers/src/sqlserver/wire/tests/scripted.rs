@@ -10,14 +10,16 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
+use super::super::super::server::accept;
 use super::super::super::sql::{
     BatchEnd, BatchSink, CancelHandle, ColumnMeta, Done, EnvChange, LoginRequest, RpcCall, SqlError,
     TransactionRequest, cmd,
 };
 use super::super::super::value::{SqlType, Value};
 use super::super::backend::{Backend, BulkRows, SqlSession};
-use super::super::connection::{Shared, serve, stopped};
+use super::super::connection::Shared;
 use super::super::{Encryption, QueryLog};
 use super::{column, hex, utf16};
 
@@ -198,6 +200,7 @@ pub(super) struct ScriptedServer {
     pub(super) script: Arc<Script>,
     events: Receiver<Event>,
     stop: watch::Sender<bool>,
+    accepting: JoinHandle<()>,
     runtime: Runtime,
     _dir: tempfile::TempDir,
 }
@@ -218,19 +221,9 @@ impl ScriptedServer {
             encryption: Encryption::NotSupported,
             server_name: "S".into(),
         });
-        let (stop, mut stop_receiver) = watch::channel(false);
-        runtime.spawn(async move {
-            let for_connections = stop_receiver.clone();
-            loop {
-                tokio::select! {
-                    Ok((socket, peer)) = listener.accept() => {
-                        tokio::spawn(serve(socket, peer, Arc::clone(&shared), for_connections.clone()));
-                    }
-                    () = stopped(&mut stop_receiver) => return,
-                }
-            }
-        });
-        Self { addr, script, events: received, stop, runtime, _dir: dir }
+        let (stop, stopped) = watch::channel(false);
+        let accepting = runtime.spawn(accept(listener, shared, stopped));
+        Self { addr, script, events: received, stop, accepting, runtime, _dir: dir }
     }
 
     /// The next thing that the engine tells.
@@ -247,7 +240,7 @@ impl ScriptedServer {
 
     pub(super) fn stop(self) -> Receiver<Event> {
         self.stop.send(true).unwrap();
-        drop(self.runtime);
+        self.runtime.block_on(self.accepting).unwrap();
         self.events
     }
 }
