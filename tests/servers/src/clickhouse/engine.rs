@@ -14,6 +14,9 @@ pub enum StartError {
     /// The library could not be loaded.
     #[error(transparent)]
     Library(#[from] LoadError),
+    /// The library is not in the cache.
+    #[error("test_clickhouse.no_library: the engine is not in the cache; run tests/tools/libchdb.sh")]
+    NoLibrary,
     /// A file of the data folder could not be made.
     #[error("test_clickhouse.io: {0}")]
     Io(#[from] std::io::Error),

@@ -65,6 +65,17 @@ pub struct Options {
     pub users_config: Option<PathBuf>,
 }
 
+/// The library that `tests/tools/libchdb.sh` puts into the cache.
+pub fn default_library() -> Result<PathBuf, StartError> {
+    let cache = match (std::env::var_os("NT_CACHE"), std::env::var_os("HOME")) {
+        (Some(cache), _) => PathBuf::from(cache),
+        (None, Some(home)) => PathBuf::from(home).join(".cache/native-transfer"),
+        (None, None) => return Err(StartError::NoLibrary),
+    };
+    let library = cache.join("chdb-26.7.3/libchdb.so");
+    if library.exists() { Ok(library) } else { Err(StartError::NoLibrary) }
+}
+
 /// What all connections of a server share.
 struct Shared {
     engine: Arc<Engine>,
