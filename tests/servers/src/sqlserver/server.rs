@@ -94,7 +94,7 @@ impl SqlServer {
         let listener = runtime.block_on(TcpListener::bind(options.listen))?;
         let addr = listener.local_addr()?;
         let shared = Arc::new(wire::Shared {
-            backend: Arc::new(engine),
+            engine,
             log,
             tls: Arc::clone(&tls.server_config_tls12),
             encryption: options.encryption,
@@ -141,7 +141,7 @@ impl Drop for RunningServer {
 }
 
 /// Accepts until the server stops, then waits for the connections to end.
-pub(super) async fn accept(listener: TcpListener, shared: Arc<wire::Shared>, mut stop: watch::Receiver<bool>) {
+async fn accept(listener: TcpListener, shared: Arc<wire::Shared>, mut stop: watch::Receiver<bool>) {
     let mut connections = JoinSet::new();
     let stop_connections = stop.clone();
     loop {

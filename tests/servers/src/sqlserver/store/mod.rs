@@ -26,14 +26,17 @@ pub mod catalog;
 mod error;
 pub mod heap;
 pub mod lock;
+mod log;
 mod row;
 mod session;
 #[allow(clippy::module_inception, reason = "the store itself, beside its parts")]
 mod store;
+#[cfg(test)]
+mod tests;
 mod transaction;
 
 pub use error::StoreError;
 pub use heap::RowId;
 pub use session::{CancelToken, Session, SessionId};
-pub use store::{Allocation, CounterKey, Durability, Store, StoreOptions};
+pub use store::{Allocation, CounterKey, Durability, Store, StoreOptions, utc_now};
 pub use transaction::{BulkLoad, Hold, Mark, ReadMode, RowRef, Scan, Transaction, TransactionId};

@@ -88,7 +88,7 @@ fn allowed(from: &SqlType, to: &SqlType) -> Allowed {
         (Character | Unicode, Binary) => Explicitly,
         (Character, RowVersion) => Explicitly,
         (Character, Image) => Implicitly,
-        (Unicode, _) => Never,
+        (Character | Unicode, _) => Never,
         (LegacyText, Character | Unicode | LegacyText) => Implicitly,
         (LegacyText, _) => Never,
 
