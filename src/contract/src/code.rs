@@ -110,6 +110,76 @@ codes! {
         "The run id, the process or the task name of a run is blank.",
         "Give all three.";
 
+    // --- journal, custody, recovery (contract.md 8, 9) ---
+    INVALID_JOURNAL_EVENT = "mssql_native.invalid_journal_event",
+        "A stored writer event does not follow from its attempt's history.",
+        "Keep the journal and do not act on it; use the version that wrote it.";
+    INVALID_JOURNAL_EVENT_TRANSITION = "mssql_native.invalid_journal_event_transition",
+        "A new writer event does not follow from its attempt's history; it was not written.",
+        "Inspect the run: another process may have written to its journal.";
+    INVALID_TARGET_CUSTODY = "mssql_native.invalid_target_custody",
+        "A custody record is not of its closed form.",
+        "Keep the journal and do not act on it; use the version that wrote it.";
+    CUSTODY_HELD = "mssql_native.custody_held",
+        "Another run holds the target.",
+        "Inspect that run and settle it (resume, reconcile or retire) before starting another.";
+    CUSTODY_RELEASE_UNPROVED = "mssql_native.custody_release_unproved",
+        "Custody could not be released because this run does not hold it.",
+        "Inspect the custody row of the target and the run that holds it.";
+    INVALID_RECEIPT = "mssql_native.invalid_receipt",
+        "A stored chunk receipt is not of its closed form.",
+        "Keep the journal and do not act on it.";
+    NONCONTIGUOUS_RECEIPTS = "mssql_native.noncontiguous_receipts",
+        "The verified chunks of a run are not 0, 1, 2, ... without a gap.",
+        "Inspect the run; retire it and start a new one.";
+    SHARED_STAGE_IDENTITY = "mssql_native.shared_stage_identity",
+        "Two chunks claim one stage.",
+        "Do not publish; inspect the run.";
+    STAGE_COMPLETE_CHANGED = "mssql_native.stage_complete_changed",
+        "The completion record does not match its receipts or metadata.",
+        "Treat it as tampering or a bug: keep the journal, do not publish.";
+    RECOVERY_PLAN_INVALID = "mssql_native.recovery_plan_invalid",
+        "The stored recovery plan is not of its closed form.",
+        "Keep the journal and do not act on it.";
+    EMPTY_STAGING = "mssql_native.empty_staging",
+        "The run staged nothing.",
+        "Retire it to release the target.";
+    WRITER_ACK_LOST = "mssql_native.writer_ack_lost",
+        "The fate of at least one chunk writer is open.",
+        "Reconcile: it takes the writer's lock at the target and finds out.";
+    PARTIAL_STAGE_PROVED = "mssql_native.partial_stage_proved",
+        "A writer is gone and its stage is proved ours.",
+        "Reconcile to retire the stages.";
+    VERIFIED_EOF_RECOVERABLE = "mssql_native.verified_eof_recoverable",
+        "The source was read to its proven end and every chunk is verified; nothing was published.",
+        "Resume to publish, or retire to give up; the source is not read again.";
+    PRE_EOF_REEXTRACT_REQUIRED = "mssql_native.pre_eof_reextract_required",
+        "The run ended before the proven end of the source.",
+        "Retire it, then start a new run.";
+    PUBLICATION_OUTCOME_UNKNOWN = "mssql_native.publication_outcome_unknown",
+        "A publication was begun and its outcome is not known.",
+        "Reconcile: it reads the receipt under the publication lock.";
+    PUBLISHED_RECOVERABLE = "mssql_native.published_recoverable",
+        "The publication is proved; evidence or state is not yet complete.",
+        "Resume to finish.";
+    RECOVERY_SUCCEEDED = "mssql_native.recovery_succeeded",
+        "The run is complete.",
+        "Nothing; if custody is still held, resume to clean up.";
+    STAGES_RETIRED = "mssql_native.stages_retired",
+        "Every stage of the run is gone.",
+        "Start a new run; if custody is still held, retire once more.";
+    CUSTODY_RELEASED = "mssql_native.custody_released",
+        "The run is complete and the target is free.",
+        "Nothing.";
+    INCIDENT_RETAINED = "mssql_native.incident_retained",
+        "A writer's fate could not be settled automatically.",
+        "Prove at the server that the writer's session is gone, then retire.";
+
+    // --- capacity (contract.md 5.5) ---
+    TOTAL_ENCODED_BYTES_EXCEEDED = "mssql_native.total_encoded_bytes_exceeded",
+        "The run encoded more bytes than max_total_encoded_bytes.",
+        "Raise max_total_encoded_bytes or read a smaller window.";
+
     // --- digests (contract.md 3.4) ---
     TARGET_DIGEST_LIMB = "mssql_native.target_digest_limb",
         "A partial sum of the target's digest query lies outside what its row count allows.",

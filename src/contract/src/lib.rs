@@ -6,10 +6,13 @@
 //! Reading order: [`error`] (stable codes and fate), [`block`] (columns as they come from the source), then the modules
 //! named after the documents they hold.
 
+pub mod attempt;
 pub mod block;
 pub mod canon;
 pub mod civil;
 pub mod code;
+pub mod completion;
+pub mod custody;
 pub mod digest;
 pub mod encode;
 pub mod error;
@@ -20,6 +23,7 @@ pub mod mapping;
 pub mod names;
 pub mod port;
 pub mod raw;
+pub mod recovery;
 pub mod source_type;
 pub mod sql_type;
 pub mod target_digest;

@@ -132,7 +132,7 @@ pub fn unhex(text: &str) -> Option<Vec<u8>> {
 ///
 /// A rule is `{file, group, when, verdict, why}`. `when` gives conditions on fields of the input: a value means equal,
 /// `{"in": [..]}` one of, `{"without": [..]}` an array with none of, `{"not_all": v}` an array that is empty or has
-/// another item. Where all hold, the fields of `verdict` replace those of the case.
+/// another item; several of them together must all hold. Where all hold, the fields of `verdict` replace those of the case.
 pub struct Differences {
     rules: Vec<Value>,
 }
@@ -165,15 +165,14 @@ impl Differences {
 }
 
 fn holds(value: &Value, condition: &Value) -> bool {
-    let items = || value.as_array().map(Vec::as_slice).unwrap_or_default();
-    if let Some(options) = condition.get("in").and_then(Value::as_array) {
-        return options.contains(value);
-    }
-    if let Some(banned) = condition.get("without").and_then(Value::as_array) {
-        return items().iter().all(|item| !banned.contains(item));
-    }
-    if let Some(single) = condition.get("not_all") {
-        return items().is_empty() || items().iter().any(|item| item != single);
-    }
-    value == condition
+    let Some(operators) = condition.as_object() else {
+        return value == condition;
+    };
+    let items = value.as_array().map(Vec::as_slice).unwrap_or_default();
+    operators.iter().all(|(operator, operand)| match operator.as_str() {
+        "in" => operand.as_array().is_some_and(|options| options.contains(value)),
+        "without" => operand.as_array().is_some_and(|banned| items.iter().all(|item| !banned.contains(item))),
+        "not_all" => items.is_empty() || items.iter().any(|item| item != operand),
+        other => panic!("unknown condition {other:?} in the differences"),
+    })
 }
