@@ -1,4 +1,5 @@
 //! Integration tests of the test servers, one module per topic.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+mod sqlserver;
 mod tls;

@@ -3,7 +3,8 @@
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::net::TcpListener;
@@ -70,9 +71,10 @@ pub struct RunningServer {
     addr: SocketAddr,
     tls: TestTls,
     stop: watch::Sender<bool>,
+    /// Closes when the last connection has ended.
+    ended: Mutex<Receiver<()>>,
     /// None after the shutdown.
     runtime: Option<Runtime>,
-    accepting: Option<tokio::task::JoinHandle<()>>,
 }
 
 /// The TDS server.
@@ -91,8 +93,13 @@ impl SqlServer {
         let log = Arc::new(QueryLog::open(options.query_log.as_deref())?);
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).thread_name("tds-io").enable_all().build()?;
-        let listener = runtime.block_on(TcpListener::bind(options.listen))?;
+        let listener = std::net::TcpListener::bind(options.listen)?;
+        listener.set_nonblocking(true)?;
         let addr = listener.local_addr()?;
+        let listener = {
+            let _inside = runtime.enter();
+            TcpListener::from_std(listener)?
+        };
         let shared = Arc::new(wire::Shared {
             engine,
             log,
@@ -101,8 +108,12 @@ impl SqlServer {
             server_name,
         });
         let (stop, stopped) = watch::channel(false);
-        let accepting = runtime.spawn(accept(listener, shared, stopped));
-        Ok(RunningServer { addr, tls, stop, runtime: Some(runtime), accepting: Some(accepting) })
+        let (ended_sender, ended) = channel();
+        runtime.spawn(async move {
+            accept(listener, shared, stopped).await;
+            drop(ended_sender);
+        });
+        Ok(RunningServer { addr, tls, stop, ended: Mutex::new(ended), runtime: Some(runtime) })
     }
 }
 
@@ -127,9 +138,11 @@ impl RunningServer {
     fn stop_and_wait(&mut self) {
         // Without receivers there is nothing to stop.
         let _ = self.stop.send(true);
-        if let (Some(runtime), Some(accepting)) = (self.runtime.take(), self.accepting.take()) {
-            // An error means that the task panicked; its connections are gone with it.
-            let _ = runtime.block_on(accepting);
+        if let Some(runtime) = self.runtime.take() {
+            // Nothing is ever sent: the channel closes with the accept loop. No part of tokio blocks here, so that
+            // tests may stop a server from asynchronous code.
+            let _ = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner).recv();
+            runtime.shutdown_background();
         }
     }
 }
