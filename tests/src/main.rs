@@ -1,5 +1,6 @@
 //! The `testkit` command: test servers for tests and for people.
 
+mod clickhouse;
 mod sqlserver;
 
 use std::process::ExitCode;
@@ -16,12 +17,15 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// A ClickHouse server, native protocol and HTTP, in front of the real engine.
+    Clickhouse(clickhouse::Arguments),
     /// A TDS 7.4 server with T-SQL, transactions, locks and bulk load, to be spoken to by any client of SQL Server.
     Sqlserver(sqlserver::Arguments),
 }
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
+        Command::Clickhouse(arguments) => clickhouse::run(arguments),
         Command::Sqlserver(arguments) => sqlserver::run(arguments),
     };
     match outcome {

@@ -1,1 +1,85 @@
-//! ClickHouse native protocol and HTTP in front of `libchdb.so`.
+//! A ClickHouse server: the native protocol and HTTP, with and without TLS, in front of the real engine `libchdb.so`.
+//!
+//! ```text
+//!  client ──TLS──> listen ──> tcp ── protocol, frame, native ──┐
+//!  client ─HTTPS─> listen ──> http ────────────────────────────┤
+//!                                    statement, settings ──> session ──> engine ──> ffi ──> libchdb.so
+//!                                                     control ──KILL QUERY──^
+//! ```
+//!
+//! The engine parses, plans and runs every statement; this module moves bytes. What it adds by itself is the hello, accounts,
+//! packets, compression, the settings of one query, and cancelling. Where it knows less than a server it refuses with code 48
+//! and never guesses: external tables, FORMAT and INTO OUTFILE over the native protocol, blocks of types that only the engine
+//! can delimit, protocol revisions outside 54448 to 54453. Query ids are logged and echoed, but the engine keeps its own in
+//! `system.processes`. Every session is the engine's user `default`, whatever account connected, and `currentUser()` says so.
+
+pub mod engine;
+pub mod ffi;
+
+mod control;
+mod frame;
+mod listen;
+mod native;
+mod protocol;
+mod query_log;
+mod session;
+mod settings;
+mod statement;
+mod tcp;
+mod types;
+mod wire;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+pub use engine::{Engine, EngineError, EngineVersion, StartError};
+pub use listen::Server;
+pub use settings::Accounts;
+
+use query_log::QueryLog;
+
+/// How a server is started.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The engine's library, as `tests/tools/libchdb.sh` prints it.
+    pub library: PathBuf,
+    /// The folder of tables and certificates; made when missing.
+    pub data: PathBuf,
+    /// Address of the native protocol; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// The native protocol without TLS.
+    pub plaintext: bool,
+    /// Address of HTTP over TLS.
+    pub https_listen: Option<SocketAddr>,
+    /// Address of HTTP.
+    pub http_listen: Option<SocketAddr>,
+    /// DNS names and addresses of the certificate.
+    pub sans: Vec<String>,
+    /// Who may connect.
+    pub accounts: Accounts,
+    /// File of the query log.
+    pub query_log: Option<PathBuf>,
+    /// A ClickHouse `users.xml`, for row policies and profiles.
+    pub users_config: Option<PathBuf>,
+}
+
+/// The library that `tests/tools/libchdb.sh` puts into the cache.
+pub fn default_library() -> Result<PathBuf, StartError> {
+    let cache = match (std::env::var_os("NT_CACHE"), std::env::var_os("HOME")) {
+        (Some(cache), _) => PathBuf::from(cache),
+        (None, Some(home)) => PathBuf::from(home).join(".cache/native-transfer"),
+        (None, None) => return Err(StartError::NoLibrary),
+    };
+    let library = cache.join("chdb-26.7.3/libchdb.so");
+    if library.exists() { Ok(library) } else { Err(StartError::NoLibrary) }
+}
+
+/// What all connections of a server share.
+struct Shared {
+    engine: Arc<Engine>,
+    accounts: Accounts,
+    query_log: QueryLog,
+    connections: AtomicU64,
+}

@@ -101,7 +101,7 @@ impl SqlServer {
             TcpListener::from_std(listener)?
         };
         let shared = Arc::new(wire::Shared {
-            engine,
+            backend: Arc::new(engine),
             log,
             tls: Arc::clone(&tls.server_config_tls12),
             encryption: options.encryption,
@@ -154,7 +154,7 @@ impl Drop for RunningServer {
 }
 
 /// Accepts until the server stops, then waits for the connections to end.
-async fn accept(listener: TcpListener, shared: Arc<wire::Shared>, mut stop: watch::Receiver<bool>) {
+pub(super) async fn accept(listener: TcpListener, shared: Arc<wire::Shared>, mut stop: watch::Receiver<bool>) {
     let mut connections = JoinSet::new();
     let stop_connections = stop.clone();
     loop {

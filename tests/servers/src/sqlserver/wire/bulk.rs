@@ -2,8 +2,9 @@
 
 use tokio::sync::mpsc;
 
-use super::super::sql::{CancelHandle, ColumnMeta, Session, SqlError};
+use super::super::sql::{CancelHandle, ColumnMeta, SqlError};
 use super::super::value::Value;
+use super::backend::SqlSession;
 use super::errors;
 use super::reader::decode_utf16;
 use super::source::{DecodeError, Source};
@@ -162,7 +163,7 @@ pub(crate) enum Item {
 }
 
 /// Runs a whole load; the message is read to its end whatever happens.
-pub(crate) fn load(session: &mut Session, chunks: mpsc::Receiver<BulkChunk>) -> Outcome {
+pub(crate) fn load(session: &mut dyn SqlSession, chunks: mpsc::Receiver<BulkChunk>) -> Outcome {
     let mut stream = BulkStream::new(chunks);
     let cancel = session.cancel_handle();
     let result = load_rows(session, &mut stream, &cancel);
@@ -174,7 +175,7 @@ pub(crate) fn load(session: &mut Session, chunks: mpsc::Receiver<BulkChunk>) -> 
     }
 }
 
-fn load_rows(session: &mut Session, stream: &mut BulkStream, cancel: &CancelHandle) -> Result<u64, Ended> {
+fn load_rows(session: &mut dyn SqlSession, stream: &mut BulkStream, cancel: &CancelHandle) -> Result<u64, Ended> {
     let columns = stream.columns()?;
     let mut load = session.bulk_columns(columns.metas())?;
     loop {

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::ServerConfig;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadHalf, WriteHalf};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, Interest, ReadHalf, WriteHalf};
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_rustls::TlsAcceptor;
 
-use super::super::sql::Engine;
+use super::backend::Backend;
 use super::bulk::BulkChunk;
 use super::login7::{self, Login7, MAX_LOGIN7_BYTES};
 use super::packet::{Packet, PacketType, put_header, read_message, read_packet, status};
@@ -27,6 +27,8 @@ const LOGIN_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a request that was received whole may still run after its client is gone. SQL Server, too, notices a dead
 /// client only while it reads or writes, so a short statement (COMMIT) that arrived usually takes effect.
 const GRACE_AFTER_DISCONNECT: Duration = Duration::from_millis(200);
+/// How often a client whose bulk load is stalled is looked at.
+const PROBE_INTERVAL: Duration = Duration::from_millis(50);
 /// Requests that may wait for the session. Clients without MARS send one, then wait for its answer.
 const QUEUED_REQUESTS: usize = 8;
 /// Packets of an answer that may wait for the client.
@@ -38,7 +40,7 @@ const SESSION_STACK_BYTES: usize = 16 << 20;
 
 /// What all connections of a server share.
 pub(crate) struct Shared {
-    pub(crate) engine: Arc<Engine>,
+    pub(crate) backend: Arc<dyn Backend>,
     pub(crate) log: Arc<QueryLog>,
     pub(crate) tls: Arc<ServerConfig>,
     pub(crate) encryption: Encryption,
@@ -51,6 +53,7 @@ type Socket = Box<dyn Duplex>;
 
 /// Serves one connection until it or the server ends. Errors are the client's and end nothing but its connection.
 pub(crate) async fn serve(socket: TcpStream, peer: SocketAddr, shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
+    let Ok((socket, probe)) = with_probe(socket) else { return };
     let login = tokio::select! {
         login = tokio::time::timeout(LOGIN_TIMEOUT, log_in(socket, &shared)) => login,
         () = stopped(&mut stop) => return,
@@ -61,7 +64,7 @@ pub(crate) async fn serve(socket: TcpStream, peer: SocketAddr, shared: Arc<Share
     let (requests, queued_requests) = mpsc::channel(QUEUED_REQUESTS);
     let (ready, logged_in) = oneshot::channel();
     let start = Start {
-        engine: Arc::clone(&shared.engine),
+        backend: Arc::clone(&shared.backend),
         log: Arc::clone(&shared.log),
         server_name: Arc::clone(&shared.server_name),
         login,
@@ -84,7 +87,7 @@ pub(crate) async fn serve(socket: TcpStream, peer: SocketAddr, shared: Arc<Share
     }
     let writer = tokio::spawn(write_packets(write, queued_packets));
     if let Ok(turn) = logged_in.await {
-        let mut reader = SocketReader { read, requests, turn: Arc::clone(&turn), message: None, bulk: None };
+        let mut reader = SocketReader { read, requests, turn: Arc::clone(&turn), message: None, bulk: None, probe };
         tokio::select! {
             _ = reader.run() => {}
             _ = ended.changed() => {}
@@ -105,6 +108,22 @@ pub(crate) async fn serve(socket: TcpStream, peer: SocketAddr, shared: Arc<Share
     }
     // The session's thread still rolls back; a server that stops waits for it.
     let _ = ended.changed().await;
+}
+
+/// A socket and a second handle of it.
+fn with_probe(socket: TcpStream) -> std::io::Result<(TcpStream, TcpStream)> {
+    let socket = socket.into_std()?;
+    let probe = TcpStream::from_std(socket.try_clone()?)?;
+    Ok((TcpStream::from_std(socket)?, probe))
+}
+
+/// Waits until the client has closed its side, however much of what it sent is unread. Returns only with an error.
+async fn client_gone(probe: &TcpStream) -> Result<(), WireError> {
+    while !probe.ready(Interest::READABLE).await?.is_read_closed() {
+        // Unread data keeps the socket readable, so there is no event to wait for.
+        tokio::time::sleep(PROBE_INTERVAL).await;
+    }
+    Err(WireError::Truncated)
 }
 
 /// Waits until the server stops; a server that is gone has stopped.
@@ -173,6 +192,8 @@ struct SocketReader {
     turn: Arc<Turn>,
     message: Option<Partial>,
     bulk: Option<mpsc::Sender<BulkChunk>>,
+    /// A second handle of the socket, never read: it shows the end of the client behind unread data.
+    probe: TcpStream,
 }
 
 impl SocketReader {
@@ -268,7 +289,12 @@ impl SocketReader {
         let Some(chunks) = &self.bulk else { return Ok(()) };
         // The session reads a load to its end, so a closed channel means that the session ended.
         let closed = |_| WireError::UnexpectedMessage;
-        chunks.send(BulkChunk::Data(packet.payload)).await.map_err(closed)?;
+        tokio::select! {
+            biased;
+            sent = chunks.send(BulkChunk::Data(packet.payload)) => sent.map_err(closed)?,
+            // The statement blocks (a lock), the client is gone, and its last packets will never be read otherwise.
+            gone = client_gone(&self.probe) => return gone,
+        }
         if packet.header.ends_message() {
             let end = if packet.header.is_ignored() { BulkChunk::Withdrawn } else { BulkChunk::End };
             chunks.send(end).await.map_err(closed)?;

@@ -9,6 +9,7 @@
 //! slow client blocks the statement that feeds it, a slow statement blocks the client that feeds it, and the reader stays
 //! free to see an attention or the end of the client.
 
+mod backend;
 mod bulk;
 mod connection;
 mod error;
@@ -36,6 +37,7 @@ mod tests;
 pub use error::WireError;
 pub use prelogin::Encryption;
 
+pub(crate) use backend::Backend;
 pub(crate) use connection::{Shared, serve, stopped};
 pub(crate) use query_log::QueryLog;
 

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::super::sql::{BatchEnd, BatchSink as _, Done, Engine, EnvChange, LoginRequest, Session, SqlError, cmd};
+use super::super::sql::{BatchEnd, BatchSink as _, Done, EnvChange, LoginRequest, SqlError, cmd};
 use super::super::sql::{RpcCall, SinkResult, TransactionRequest};
 use super::super::value::{Collation, Value};
+use super::backend::{Backend, SqlSession};
 use super::bulk::{self, BulkChunk, Outcome};
 use super::login7::{Login7, feature};
 use super::packet::DEFAULT_PACKET_BYTES;
@@ -48,7 +49,7 @@ pub(crate) struct Envelope {
 
 /// What a session's thread needs to start.
 pub(crate) struct Start {
-    pub(crate) engine: Arc<Engine>,
+    pub(crate) backend: Arc<dyn Backend>,
     pub(crate) log: Arc<QueryLog>,
     pub(crate) server_name: Arc<str>,
     pub(crate) login: Login7,
@@ -70,10 +71,10 @@ enum Next {
 
 /// Logs in and serves requests until the client is gone.
 pub(crate) fn run(start: Start) {
-    let Start { engine, log, server_name, login, encrypted, client_address, packets, mut requests, ready } = start;
+    let Start { backend, log, server_name, login, encrypted, client_address, packets, mut requests, ready } = start;
     let mut queue = PacketQueue { packets, packet_bytes: DEFAULT_PACKET_BYTES, session: 0, server_name };
     let packet_bytes = login.negotiated_packet_bytes(encrypted);
-    let session = match log_in(&engine, &login, encrypted, packet_bytes, client_address) {
+    let session = match log_in(&*backend, &login, encrypted, packet_bytes, client_address) {
         Ok(session) => session,
         Err(error) => {
             log.write(0, Event::Login, &format!("refused: {}", error.number));
@@ -100,19 +101,19 @@ pub(crate) fn run(start: Start) {
 }
 
 fn log_in(
-    engine: &Arc<Engine>,
+    backend: &dyn Backend,
     login: &Login7,
     encrypted: bool,
     packet_bytes: usize,
     client_address: String,
-) -> Result<Session, SqlError> {
+) -> Result<Box<dyn SqlSession>, SqlError> {
     if login.integrated_security {
         return Err(errors::integrated_security());
     }
     if login.features.contains(&feature::FED_AUTH) {
         return Err(errors::login_failed(&login.user));
     }
-    engine.login(&LoginRequest {
+    backend.login(&LoginRequest {
         user: login.user.clone(),
         password: login.password.clone(),
         database: Some(login.database.clone()).filter(|database| !database.is_empty()),
@@ -158,7 +159,7 @@ fn answer_error(queue: &PacketQueue, error: &SqlError) -> SinkResult {
 }
 
 struct Worker {
-    session: Session,
+    session: Box<dyn SqlSession>,
     queue: PacketQueue,
     turn: Arc<Turn>,
     log: Arc<QueryLog>,
@@ -252,7 +253,7 @@ impl Worker {
 
     fn bulk(&mut self, chunks: mpsc::Receiver<BulkChunk>, mut response: Response<'_>) -> Next {
         self.log.write(self.session.id(), Event::Bulk, "begin");
-        match bulk::load(&mut self.session, chunks) {
+        match bulk::load(&mut *self.session, chunks) {
             Outcome::Loaded(rows) => {
                 self.log.write(self.session.id(), Event::Bulk, &format!("loaded {rows}"));
                 // A closed sink shows again when the answer is finished.

@@ -88,7 +88,7 @@ fn allowed(from: &SqlType, to: &SqlType) -> Allowed {
         (Character | Unicode, Binary) => Explicitly,
         (Character, RowVersion) => Explicitly,
         (Character, Image) => Implicitly,
-        (Character | Unicode, _) => Never,
+        (Unicode, _) => Never,
         (LegacyText, Character | Unicode | LegacyText) => Implicitly,
         (LegacyText, _) => Never,
 

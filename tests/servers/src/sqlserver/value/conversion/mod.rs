@@ -13,7 +13,7 @@ mod to_text;
 use super::{Bytes, DateFormat, Length, SqlType, Text, Value, ValueError};
 
 pub use matrix::check_conversion;
-pub(super) use to_text::float_text;
+pub(super) use temporal_format::MONTHS;
 
 /// Who asked for a conversion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -57,7 +57,7 @@ fn encryption_is_negotiated_by_the_table() {
 }
 
 /// A LOGIN7 with the given texts; `features` is the whole feature block or empty.
-fn login(version: u32, packet_bytes: u32, texts: [&str; 9], features: &[u8]) -> Vec<u8> {
+pub(super) fn login(version: u32, packet_bytes: u32, texts: [&str; 9], features: &[u8]) -> Vec<u8> {
     let [host, user, password, app, server, interface, language, database, _] = texts;
     let scrambled: Vec<u8> = utf16(password).iter().map(|byte| byte.rotate_left(4) ^ 0xA5).collect();
     let mut data = Vec::new();

@@ -2,10 +2,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod bulk;
+mod connection;
 mod login;
 mod random_bytes;
 mod requests;
 mod response;
+mod scripted;
 mod values;
 
 use super::super::sql::ColumnMeta;

@@ -1,8 +1,23 @@
-//! Scalar built-in functions.
+//! Scalar built-in functions ("Built-in functions (Transact-SQL)").
+//!
+//! A function is found and typed once per expression ([`resolve_function`]) and called once per row
+//! ([`ScalarFunction::call`]). Functions that are not built here are error 195, as unknown ones are.
 
-use std::sync::atomic::AtomicU64;
+mod call;
+mod date;
+mod date_parts;
+mod format;
+mod hash;
+mod logic;
+mod math;
+mod rounding;
+mod search;
+mod text;
 
-use super::{DateFormat, DateTime2, SqlType, Value, ValueError};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{DateFormat, DateTime2, DateTimeOffset, SqlType, Value, ValueError};
+use call::Call;
 
 /// What a function sees of the session and the statement.
 #[derive(Debug)]
@@ -17,6 +32,22 @@ pub struct FunctionContext {
     pub date_format: DateFormat,
     /// State of RAND() and NEWID(); seed it from the operating system per session.
     pub random_state: AtomicU64,
+}
+
+impl FunctionContext {
+    /// The statement's clock with the server's offset.
+    fn now(&self) -> DateTimeOffset {
+        DateTimeOffset { utc: self.now_utc, offset_minutes: self.offset_minutes }
+    }
+
+    /// The next 64 random bits (the generator is SplitMix64).
+    fn random_bits(&self) -> u64 {
+        let state = self.random_state.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed);
+        let mut bits = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        bits ^ (bits >> 31)
+    }
 }
 
 /// An argument as resolution sees it.
@@ -64,22 +95,27 @@ impl std::fmt::Debug for ScalarFunction {
     }
 }
 
-/// Finds a built-in by name (any case) and settles its types.
+type Resolver = fn(&Call<'_>) -> Result<ScalarFunction, ValueError>;
+
+/// Finds a built-in by name (any case) and settles its types. `CURRENT_TIMESTAMP` is found under its name, the
+/// expression `x AT TIME ZONE 'UTC'` under `AT TIME ZONE`.
 ///
 /// # Errors
 /// 195 for an unknown name; 174, 189 for a wrong number of arguments; 8116 for a wrong type; 155 for a wrong datepart.
 pub fn resolve_function(name: &str, arguments: &[Argument<'_>]) -> Result<ScalarFunction, ValueError> {
-    if !name.eq_ignore_ascii_case("PI") {
+    let upper = name.to_ascii_uppercase();
+    let tables = [
+        text::FUNCTIONS,
+        search::FUNCTIONS,
+        math::FUNCTIONS,
+        date::FUNCTIONS,
+        logic::FUNCTIONS,
+        hash::FUNCTIONS,
+        format::FUNCTIONS,
+    ];
+    let found = tables.into_iter().flatten().find(|(known, _)| *known == upper);
+    let Some((known, resolver)) = found else {
         return Err(ValueError::syntax(195, 10, format!("'{name}' is not a recognized built-in function name.")));
-    }
-    if !arguments.is_empty() {
-        return Err(ValueError::syntax(174, 1, "The pi function requires 0 argument(s)."));
-    }
-    Ok(ScalarFunction {
-        name: "PI",
-        result: SqlType::Float,
-        nullable: false,
-        deterministic: true,
-        implementation: Box::new(|_, _| Ok(Value::Float(std::f64::consts::PI))),
-    })
+    };
+    resolver(&Call { name: known, arguments })
 }

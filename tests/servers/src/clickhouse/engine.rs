@@ -1,0 +1,186 @@
+//! The engine behind the server: one per process, started on one data folder, with any number of sessions.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::ffi::{Chdb, Connection, LoadError};
+
+/// Why the engine did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The library could not be loaded.
+    #[error(transparent)]
+    Library(#[from] LoadError),
+    /// The library is not in the cache.
+    #[error("test_clickhouse.no_library: the engine is not in the cache; run tests/tools/libchdb.sh")]
+    NoLibrary,
+    /// A file of the data folder could not be made.
+    #[error("test_clickhouse.io: {0}")]
+    Io(#[from] std::io::Error),
+    /// The engine refused the data folder or its configuration; its own words are on stderr.
+    #[error("test_clickhouse.engine_refused: the engine did not open its data folder")]
+    Refused,
+    /// The engine answered one of the questions asked at start with an error.
+    #[error("test_clickhouse.engine_failed: {0}")]
+    Engine(#[from] EngineError),
+    /// The certificates could not be made.
+    #[error(transparent)]
+    Tls(#[from] crate::tls::TlsError),
+}
+
+/// An error as ClickHouse counts them.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("Code: {code}. DB::Exception: {message} ({name})")]
+pub struct EngineError {
+    /// The number, as in `system.errors`.
+    pub code: i32,
+    /// The name, as in `system.errors`.
+    pub name: String,
+    /// The message without number and name.
+    pub message: String,
+}
+
+impl EngineError {
+    /// An error that the server itself finds.
+    pub fn new(code: i32, name: &str, message: impl Into<String>) -> EngineError {
+        EngineError { code, name: name.to_owned(), message: message.into() }
+    }
+
+    /// Takes apart the engine's text `Code: N. DB::Exception: MESSAGE (NAME)`, which may end in a version. Text of another
+    /// form is ClickHouse's `UNKNOWN_EXCEPTION`, whole.
+    pub fn parse(text: &str) -> EngineError {
+        let whole = || EngineError::new(1002, "UNKNOWN_EXCEPTION", text);
+        let Some((number, rest)) = text.strip_prefix("Code: ").and_then(|rest| rest.split_once(". ")) else {
+            return whole();
+        };
+        let Ok(code) = number.parse() else { return whole() };
+        let message = rest.strip_prefix("DB::Exception: ").unwrap_or(rest).trim_end();
+        let message = match message.rfind(" (version ") {
+            Some(at) if message.ends_with(')') => message[..at].trim_end(),
+            _ => message,
+        };
+        let named = message.strip_suffix(')').and_then(|text| text.rsplit_once(" ("));
+        match named {
+            Some((message, name))
+                if name.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_') =>
+            {
+                EngineError::new(code, name, message)
+            }
+            _ => EngineError::new(code, "", message),
+        }
+    }
+}
+
+/// What the engine says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EngineVersion {
+    /// Major, minor and patch, for example 26, 7, 2.
+    pub numbers: [u64; 3],
+    /// The whole text, for example `26.7.2.1`.
+    pub text: String,
+    /// The server's time zone.
+    pub timezone: String,
+}
+
+/// The running engine.
+pub struct Engine {
+    chdb: &'static Chdb,
+    arguments: Vec<String>,
+    version: EngineVersion,
+    settings: HashSet<String>,
+    /// Never a client's: kills queries, and keeps the engine up while no client is connected.
+    control: Mutex<Connection>,
+}
+
+/// Session defaults that the embedded engine sets differently from a server.
+const SERVER_DEFAULTS: [&str; 2] = ["--implicit_select=0", "--allow_introspection_functions=0"];
+
+impl Engine {
+    /// Starts the engine of `library` on the folder `data`. `users_config` is a ClickHouse `users.xml`.
+    pub fn start(library: &Path, data: &Path, users_config: Option<&Path>) -> Result<Arc<Engine>, StartError> {
+        let store = data.join("store");
+        std::fs::create_dir_all(&store)?;
+        let mut arguments = vec![format!("--path={}", std::fs::canonicalize(&store)?.display())];
+        if let Some(users) = users_config {
+            arguments.push(format!("--config-file={}", write_config(data, users)?.display()));
+        }
+        arguments.extend(SERVER_DEFAULTS.map(str::to_owned));
+        let chdb = Chdb::load(library)?;
+        let mut control = chdb.connect(&arguments).ok_or(StartError::Refused)?;
+        let facts = lines(&mut control, "SELECT version(), timezone() FORMAT TSV")?;
+        let (text, timezone) = facts.first().and_then(|line| line.split_once('\t')).unwrap_or_default();
+        let mut numbers = text.split('.').map(|part| part.parse().unwrap_or(0));
+        let mut number = || numbers.next().unwrap_or(0);
+        let version = EngineVersion {
+            numbers: [number(), number(), number()],
+            text: text.to_owned(),
+            timezone: timezone.to_owned(),
+        };
+        let settings = lines(&mut control, "SELECT name FROM system.settings FORMAT TSV")?.into_iter().collect();
+        Ok(Arc::new(Engine { chdb, arguments, version, settings, control: Mutex::new(control) }))
+    }
+
+    /// The engine's version.
+    pub fn version(&self) -> &EngineVersion {
+        &self.version
+    }
+
+    /// Whether the engine knows a setting of this name.
+    pub fn knows_setting(&self, name: &str) -> bool {
+        self.settings.contains(name)
+    }
+
+    /// A connection with its own session.
+    pub fn connect(&self) -> Result<Connection, EngineError> {
+        self.chdb
+            .connect(&self.arguments)
+            .ok_or_else(|| EngineError::new(210, "NETWORK_ERROR", "the engine refused another session"))
+    }
+
+    /// Asks the engine to stop whatever the thread `thread_id` (as the kernel counts) runs in it. Says nothing about when.
+    pub fn kill(&self, thread_id: i32) {
+        let mut control = self.control.lock();
+        let sql = format!("KILL QUERY WHERE has(thread_ids, {thread_id}) ASYNC FORMAT Null");
+        if let Some(error) = control.query(&sql, "Null", &[]).error() {
+            eprintln!("testkit clickhouse: KILL QUERY failed: {error}");
+        }
+    }
+}
+
+/// The first result of `sql`, line by line.
+pub(super) fn lines(connection: &mut Connection, sql: &str) -> Result<Vec<String>, EngineError> {
+    let result = connection.query(sql, "TSV", &[]);
+    match result.error() {
+        Some(error) => Err(EngineError::parse(&error)),
+        None => Ok(String::from_utf8_lossy(result.data()).lines().map(str::to_owned).collect()),
+    }
+}
+
+fn write_config(data: &Path, users: &Path) -> std::io::Result<PathBuf> {
+    let users = std::fs::canonicalize(users)?.display().to_string();
+    let escaped = users.replace('&', "&amp;").replace('<', "&lt;");
+    let path = data.join("config.xml");
+    std::fs::write(&path, format!("<clickhouse><users_config>{escaped}</users_config></clickhouse>\n"))?;
+    std::fs::canonicalize(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::EngineError;
+
+    #[test]
+    fn engine_errors_are_taken_apart() {
+        for (text, code, name, message) in [
+            ("Code: 60. DB::Exception: No table x (y). (UNKNOWN_TABLE)", 60, "UNKNOWN_TABLE", "No table x (y)."),
+            ("Code: 6. DB::Exception: bad (CANNOT_PARSE_TEXT) (version 26.7.2.1)", 6, "CANNOT_PARSE_TEXT", "bad"),
+            ("Code: 6. DB::Exception: no name", 6, "", "no name"),
+            ("something else", 1002, "UNKNOWN_EXCEPTION", "something else"),
+            ("Code: x. y", 1002, "UNKNOWN_EXCEPTION", "Code: x. y"),
+        ] {
+            assert_eq!(EngineError::parse(text), EngineError::new(code, name, message));
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! One client's session in the engine: runs statements with the settings that came with them, and leaves none of those behind.
+//!
+//! **Settings of one query.** The engine's interface has no call for them, and a query's text is not ours to change. So they
+//! are set on the session before the query and put back after it: a setting that was at its default goes back with
+//! `SET name = DEFAULT`, any other to the text that `system.settings` showed. That is exact for all settings but those which
+//! change others or forbid further changes ([`ISOLATED`]); a query with one of these runs in a session of its own that is
+//! given the client's settings and database and is closed after it. Temporary tables are not seen there.
+
+use std::io;
+use std::sync::Arc;
+
+use super::control::Control;
+use super::engine::{Engine, EngineError, lines};
+use super::ffi::{Connection, Counts, Parameters, Stream};
+use super::native::{Block, Column, read_block};
+
+/// Settings that cannot be put back one by one.
+const ISOLATED: [&str; 4] = ["readonly", "compatibility", "profile", "allow_ddl"];
+
+/// What the engine answers to a statement that it does not stream; it has then not run it.
+const NOT_STREAMED: &str = "Code: 36. DB::Exception: Streaming query is not supported for query";
+
+/// Settings as names and values in text form.
+pub(crate) type Settings = [(String, String)];
+
+/// Where a result goes.
+pub(crate) trait Sink {
+    /// The columns, before any row. Not called for statements without a result.
+    fn header(&mut self, columns: &[Column]) -> io::Result<()>;
+    /// The next piece of the result, with the work done since the piece before. `false` ends the query early.
+    fn piece(&mut self, data: &[u8], counts: Counts) -> io::Result<bool>;
+}
+
+/// Why a statement did not reach its end.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    #[error(transparent)]
+    Sink(#[from] io::Error),
+    /// The settings of a query could not be put back: the session must not be used again.
+    #[error("the settings of a query could not be put back: {0}")]
+    Restore(EngineError),
+}
+
+/// A query's text with what belongs to it.
+#[derive(Clone, Copy)]
+pub(crate) struct Request<'a> {
+    pub(crate) sql: &'a str,
+    /// The format of the result.
+    pub(crate) format: &'a str,
+    pub(crate) settings: &'a Settings,
+    pub(crate) parameters: &'a Parameters,
+    /// Whether the sink wants the columns of a result without rows too.
+    pub(crate) wants_header: bool,
+}
+
+/// A session.
+pub(crate) struct Session {
+    engine: Arc<Engine>,
+    connection: Connection,
+    control: Arc<Control>,
+}
+
+impl Session {
+    /// Opens a session whose queries `control` can stop. To be used by the thread that opens it.
+    pub(crate) fn new(engine: Arc<Engine>, control: Arc<Control>) -> Result<Session, EngineError> {
+        let connection = engine.connect()?;
+        control.adopt_thread();
+        Ok(Session { engine, connection, control })
+    }
+
+    /// Makes `database` current.
+    pub(crate) fn use_database(&mut self, database: &str) -> Result<(), EngineError> {
+        lines(&mut self.connection, &format!("USE {}", quote_name(database))).map(|_| ())
+    }
+
+    /// Runs a statement to its end or until the sink has enough.
+    pub(crate) fn execute(&mut self, request: Request<'_>, sink: &mut dyn Sink) -> Result<(), Failure> {
+        self.with_settings(request.settings, |connection| stream(connection, request, sink))
+    }
+
+    /// The columns that an INSERT into `target` awaits.
+    pub(crate) fn insert_columns(
+        &mut self,
+        target: &str,
+        listed: &[String],
+        settings: &Settings,
+    ) -> Result<Vec<Column>, Failure> {
+        self.with_settings(settings, |connection| {
+            let block = describe(connection, &format!("DESCRIBE TABLE {target}"), &[])?;
+            select_columns(block, listed).map_err(Failure::from)
+        })
+    }
+
+    /// Runs an INSERT whose rows `feed` appends; `sql` ends before VALUES or FORMAT. `Ok(None)` when `feed` gave up.
+    pub(crate) fn insert(
+        &mut self,
+        sql: &str,
+        format: &str,
+        settings: &Settings,
+        feed: &mut dyn FnMut(&mut dyn FnMut(&[u8]) -> bool) -> io::Result<bool>,
+    ) -> Result<Option<Counts>, Failure> {
+        self.with_settings(settings, |connection| {
+            let mut stream = connection.insert(sql, format).map_err(|text| EngineError::parse(&text))?;
+            if !feed(&mut |bytes| stream.append(bytes))? {
+                return Ok(None);
+            }
+            Ok(Some(stream.finish().map_err(|text| EngineError::parse(&text))?))
+        })
+    }
+
+    fn with_settings<T>(
+        &mut self,
+        settings: &Settings,
+        run: impl FnOnce(&mut Connection) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let control = Arc::clone(&self.control);
+        let run = move |connection: &mut Connection| {
+            let _inside = control.enter_engine();
+            run(connection)
+        };
+        if settings.is_empty() {
+            return run(&mut self.connection);
+        }
+        if settings.iter().any(|(name, _)| ISOLATED.contains(&name.as_str())) {
+            let mut connection = self.isolated()?;
+            set(&mut connection, settings)?;
+            return run(&mut connection);
+        }
+        let before = current_values(&mut self.connection, settings)?;
+        // A refused SET changes nothing, so there is nothing to put back.
+        set(&mut self.connection, settings)?;
+        let outcome = run(&mut self.connection);
+        restore(&mut self.connection, &before).map_err(Failure::Restore)?;
+        outcome
+    }
+
+    /// A new connection with this session's settings and database.
+    fn isolated(&mut self) -> Result<Connection, Failure> {
+        let sql = "SELECT name, value FROM system.settings WHERE changed";
+        let changed = strings(&query_block(&mut self.connection, sql, &[])?, 2)?;
+        let database = lines(&mut self.connection, "SELECT currentDatabase() FORMAT TSVRaw")?.concat();
+        let mut connection = self.engine.connect()?;
+        lines(&mut connection, &format!("USE {}", quote_name(&database)))?;
+        let (last, first): (Vec<_>, Vec<_>) = changed
+            .chunks_exact(2)
+            .map(|pair| (pair[0].clone(), pair[1].clone()))
+            .partition(|(name, _)| ISOLATED.contains(&name.as_str()));
+        for group in [first, last] {
+            if !group.is_empty() {
+                set(&mut connection, &group)?;
+            }
+        }
+        Ok(connection)
+    }
+}
+
+fn stream(connection: &mut Connection, request: Request<'_>, sink: &mut dyn Sink) -> Result<(), Failure> {
+    let Request { sql, format, parameters, .. } = request;
+    let mut header_due = request.wants_header;
+    if header_due {
+        // Asked first, as a server sends the columns before it reads any row. A statement that cannot be described is
+        // either wrong, which running it tells, or no SELECT.
+        if let Ok(block) = describe(connection, &format!("DESCRIBE TABLE (\n{sql}\n)"), parameters) {
+            sink.header(&select_columns(block, &[])?)?;
+            header_due = false;
+        }
+    }
+    let refusal = match connection.stream(sql, format, parameters) {
+        Ok(pieces) => return pump(pieces, header_due, sink),
+        Err(text) => text,
+    };
+    if refusal.starts_with(NOT_STREAMED) {
+        return materialize(connection, request, sink);
+    }
+    Err(EngineError::parse(&refusal).into())
+}
+
+/// Moves the pieces of a result to the sink.
+fn pump(mut pieces: Stream<'_>, mut header_due: bool, sink: &mut dyn Sink) -> Result<(), Failure> {
+    loop {
+        let piece = pieces.fetch();
+        if let Some(text) = piece.error() {
+            return Err(EngineError::parse(&text).into());
+        }
+        if piece.data().is_empty() {
+            return Ok(());
+        }
+        if std::mem::take(&mut header_due) {
+            sink.header(&delimited(&mut &*piece.data())?.columns)?;
+        }
+        if !sink.piece(piece.data(), piece.counts())? {
+            return Ok(());
+        }
+    }
+}
+
+/// Runs a statement that is no SELECT. Its result, if any, is small: names, plans, states.
+fn materialize(connection: &mut Connection, request: Request<'_>, sink: &mut dyn Sink) -> Result<(), Failure> {
+    let result = connection.query(request.sql, request.format, request.parameters);
+    if let Some(text) = result.error() {
+        return Err(EngineError::parse(&text).into());
+    }
+    let (mut rest, mut counts) = (result.data(), result.counts());
+    if !request.wants_header {
+        sink.piece(rest, counts)?;
+        return Ok(());
+    }
+    let mut first = true;
+    while !rest.is_empty() {
+        let block = delimited(&mut rest)?;
+        if std::mem::take(&mut first) {
+            sink.header(&block.columns)?;
+        }
+        counts.rows = block.rows;
+        if !sink.piece(&block.bytes, counts)? {
+            return Ok(());
+        }
+        counts = Counts::default();
+    }
+    if first {
+        // Nothing to show; the work done still counts.
+        sink.piece(&[], Counts { rows: 0, ..counts })?;
+    }
+    Ok(())
+}
+
+fn query_block(connection: &mut Connection, sql: &str, parameters: &Parameters) -> Result<Block, Failure> {
+    let result = connection.query(sql, "Native", parameters);
+    if let Some(text) = result.error() {
+        return Err(EngineError::parse(&text).into());
+    }
+    if result.data().is_empty() {
+        return Ok(Block::default());
+    }
+    let mut whole = Block::default();
+    let mut rest = result.data();
+    while !rest.is_empty() {
+        let block = delimited(&mut rest)?;
+        if whole.rows > 0 {
+            return Err(
+                EngineError::new(48, "NOT_IMPLEMENTED", "an answer of the engine has more than one block").into()
+            );
+        }
+        whole = block;
+    }
+    Ok(whole)
+}
+
+/// A block out of the engine's own bytes.
+fn delimited(bytes: &mut &[u8]) -> Result<Block, EngineError> {
+    read_block(bytes).map_err(|error| EngineError::new(48, "NOT_IMPLEMENTED", error.to_string()))
+}
+
+fn describe(connection: &mut Connection, sql: &str, parameters: &Parameters) -> Result<Block, Failure> {
+    query_block(connection, sql, parameters)
+}
+
+/// The values of a block of strings, row by row.
+fn strings(block: &Block, columns: usize) -> io::Result<Vec<String>> {
+    use super::wire::ReadWire as _;
+    if block.rows == 0 {
+        return Ok(Vec::new());
+    }
+    let mut rest = block.bytes.as_slice();
+    let (width, rows) = (rest.varint()?, rest.varint()?);
+    let rows = rows as usize;
+    let mut by_column = Vec::new();
+    for _ in 0..width {
+        let (_name, _type) = (rest.string()?, rest.string()?);
+        for _ in 0..rows {
+            by_column.push(String::from_utf8_lossy(&rest.byte_string()?).into_owned());
+        }
+    }
+    Ok((0..rows)
+        .flat_map(|row| (0..columns).map(move |column| (row, column)))
+        .map(|(row, column)| by_column[column * rows + row].clone())
+        .collect())
+}
+
+/// Of a description of a table: the listed columns, or all that an INSERT without a list fills.
+fn select_columns(description: Block, listed: &[String]) -> Result<Vec<Column>, EngineError> {
+    let fields =
+        strings(&description, 3).map_err(|error| EngineError::new(1002, "UNKNOWN_EXCEPTION", error.to_string()))?;
+    let all: Vec<(&str, &str, &str)> = fields.chunks_exact(3).map(|row| (&*row[0], &*row[1], &*row[2])).collect();
+    let column = |(name, type_name, _): &(&str, &str, &str)| Column {
+        name: (*name).to_owned(),
+        type_name: (*type_name).to_owned(),
+    };
+    if listed.is_empty() {
+        let filled = |kind: &str| !matches!(kind, "MATERIALIZED" | "ALIAS" | "EPHEMERAL");
+        return Ok(all.iter().filter(|(_, _, kind)| filled(kind)).map(column).collect());
+    }
+    let find = |name: &String| {
+        all.iter()
+            .find(|(known, _, _)| known == name)
+            .map(column)
+            .ok_or_else(|| EngineError::new(16, "NO_SUCH_COLUMN_IN_TABLE", format!("No such column {name} in table")))
+    };
+    listed.iter().map(find).collect()
+}
+
+/// Name, value and whether it was changed, of each of `settings`.
+fn current_values(connection: &mut Connection, settings: &Settings) -> Result<Vec<(String, Option<String>)>, Failure> {
+    let names: Vec<_> = settings.iter().map(|(name, _)| quote_text(name)).collect();
+    let sql = format!(
+        "SELECT name, value, toString(changed) FROM system.settings WHERE name IN ({}) SETTINGS {PLAIN_READ}",
+        names.join(", ")
+    );
+    let values = strings(&query_block(connection, &sql, &[])?, 3)?;
+    let mut before: Vec<_> =
+        values.chunks_exact(3).map(|row| (row[0].clone(), (row[2] == "1").then(|| row[1].clone()))).collect();
+    // Settings of the user's own making are not in the table until they are set.
+    for (name, _) in settings {
+        if !before.iter().any(|(known, _)| known == name) {
+            before.push((name.clone(), None));
+        }
+    }
+    Ok(before)
+}
+
+/// Keeps the session's own limits from cutting what we ask for ourselves.
+const PLAIN_READ: &str = "limit = 0, offset = 0, max_rows_to_read = 0, max_bytes_to_read = 0, max_result_rows = 0, \
+     max_result_bytes = 0, max_block_size = 65409, max_execution_time = 0, final = 0, additional_result_filter = '', \
+     additional_table_filters = {}";
+
+fn set(connection: &mut Connection, settings: &Settings) -> Result<(), EngineError> {
+    let all: Vec<_> =
+        settings.iter().map(|(name, value)| format!("{} = {}", quote_name(name), quote_text(value))).collect();
+    lines(connection, &format!("SET {}", all.join(", "))).map(|_| ())
+}
+
+fn restore(connection: &mut Connection, before: &[(String, Option<String>)]) -> Result<(), EngineError> {
+    let all: Vec<_> = before
+        .iter()
+        .map(|(name, value)| {
+            format!("{} = {}", quote_name(name), value.as_deref().map_or("DEFAULT".to_owned(), quote_text))
+        })
+        .collect();
+    lines(connection, &format!("SET {}", all.join(", "))).map(|_| ())
+}
+
+/// A string literal.
+pub(crate) fn quote_text(text: &str) -> String {
+    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
+}
+
+/// A quoted identifier.
+pub(crate) fn quote_name(name: &str) -> String {
+    format!("`{}`", name.replace('\\', "\\\\").replace('`', "\\`"))
+}
