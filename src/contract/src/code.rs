@@ -89,6 +89,27 @@ codes! {
     SOURCE_TYPE_UNSUPPORTED = "mssql_native.source_type_unsupported",
         "A source column has a type that the route does not admit.",
         "Leave the column out by using a table without it, or convert it in the source.";
+    PLAIN_MERGETREE_ATOMIC_REQUIRED = "mssql_native.plain_mergetree_atomic_required",
+        "The default mode was asked for a relation that is missing, no plain MergeTree, or not in an Atomic database.",
+        "Name a MergeTree of an Atomic database, or select exact_raw_rows for a replacing engine.";
+    SOURCE_SCHEMA_CHANGED = "mssql_native.source_schema_changed",
+        "The source's columns differ from the admitted ones.",
+        "Start a new run; do not alter the table while it runs.";
+    SOURCE_IDENTITY_CHANGED = "mssql_native.source_identity_changed",
+        "The source relation or the way it is read differs from what was admitted.",
+        "Start a new run; do not drop, exchange or reconfigure the table while it runs.";
+    SOURCE_REEXTRACT_REQUIRED = "mssql_native.source_reextract_required",
+        "The source stream ended without the proof of its end.",
+        "Settle this attempt and start a new run; a source query is never resumed.";
+    SOURCE_BLOCK_TOO_LARGE = "native_transfer.source_block_too_large",
+        "A block of the source exceeds the hard cap of decoded bytes, max(32 MiB, 2 x max_row_bytes).",
+        "Raise max_row_bytes if single rows are that large; otherwise report it.";
+    SOURCE_UNREACHABLE = "native_transfer.source_unreachable",
+        "The source server does not accept a connection in time.",
+        "Check host, port, network policy and whether the server runs.";
+    SOURCE_LOGIN_REFUSED = "native_transfer.source_login_refused",
+        "The source server refused the user, the password or the database.",
+        "Correct the connection's user, password and database.";
     WINDOW_COLUMN_MISSING = "mssql_native.window_column_missing",
         "The window column is absent or no DateTime or DateTime64 column.",
         "Correct strategy.window.column.";

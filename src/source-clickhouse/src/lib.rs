@@ -4,16 +4,23 @@
 //! hands its rows over in column blocks. The end is proven only by the server's EndOfStream packet; every other end is an
 //! error that poisons the connection (docs/adr/0001-clickhouse-reader.md).
 //!
-//! Reading order: [`options`] and [`request`] (what goes in and out), `session` (the life of a read), `catalog` (what
-//! admission looks at), `wire` (the protocol).
+//! ```text
+//! options --tls--> wire::Connection --catalog--> facts --admission (contract::raw)--> SourceAdmission
+//!                        |
+//!                        +--one SELECT--> blocks --session--> business columns + coverage --> SourceEof
+//! ```
+//!
+//! Reading order: `options` (how to reach a server), `session` (the life of a read), `admission` and `catalog` (what is
+//! looked at), `guards` (settings of every query), `wire` (the protocol).
 
+mod admission;
+mod catalog;
+mod fault;
+mod guards;
 mod options;
-mod request;
 mod session;
+mod tls;
+mod wire;
 
 pub use options::{ClientIdentity, ConnectOptions, SILENCE_LIMIT, Timeouts};
-pub use request::{
-    FrozenWindow, GuardSettings, RawProfileDocument, ReplicaScope, SourceAdmission, SourceColumn, SourceEof,
-    SourceMode, SourceRequest,
-};
-pub use session::ClickHouseSource;
+pub use session::{ClickHouseSource, ClickHouseSourceFactory};

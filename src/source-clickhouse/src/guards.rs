@@ -1,0 +1,105 @@
+//! Settings of the read: the fourteen frozen ones of the profile, and the guards beside them.
+//!
+//! Guards close paths on which ClickHouse is known to return other rows or other provenance than the table holds
+//! (transfer.md 6; for example the query condition cache, projections that number their own `_part_offset`, lazy
+//! materialization over patch parts), fix the wire's form, and keep the server patient while we work. A server that does
+//! not know a guard does not have what it guards against. Guards are evidence; they never enter the profile's digest.
+
+use std::collections::BTreeMap;
+
+use contract::code;
+use contract::error::PortError;
+use contract::port::source::{GuardSettings, SourceRequest};
+use contract::raw::settings::{FILTERS, FIXED};
+use contract::raw::{CATALOG_BYTES_MAX, CATALOG_ROWS_MAX};
+
+use crate::wire::{Setting, block_cap_bytes};
+
+/// Version of the guard list below; raised with every change of it.
+pub(crate) const GUARDS_VERSION: &str = "native-transfer.source-guards.v1";
+
+/// Guards whose value never changes.
+const CONSTANT: [(&str, &str); 14] = [
+    ("use_query_condition_cache", "0"),
+    ("optimize_use_projections", "0"),
+    ("prefer_optimize_projection", "0"),
+    ("force_optimize_projection", "0"),
+    ("optimize_use_implicit_projections", "0"),
+    ("query_plan_optimize_lazy_materialization", "0"),
+    ("use_skip_indexes_on_data_read", "0"),
+    ("set_overflow_mode", "throw"),
+    ("enable_parallel_replicas", "0"),
+    ("session_timezone", "UTC"),
+    ("send_logs_level", "none"),
+    ("low_cardinality_allow_in_native_format", "0"),
+    ("output_format_native_encode_types_in_binary_format", "0"),
+    ("network_compression_method", "LZ4"),
+];
+
+/// Rows per block asked for: the server's own default, fewer when single rows may be huge.
+fn max_block_rows(max_row_bytes: u64) -> u64 {
+    ((64 << 30) / max_row_bytes.max(1)).clamp(1024, 65_409)
+}
+
+/// Bytes per block asked for: far below the cap, since the server only estimates.
+fn preferred_block_bytes(max_row_bytes: u64) -> u64 {
+    (block_cap_bytes(max_row_bytes) as u64 / 4).min(8 << 20)
+}
+
+/// The guards of one request, in list order.
+pub(crate) fn wanted(request: &SourceRequest) -> Vec<(String, String)> {
+    let sized = [
+        ("max_block_size", max_block_rows(request.max_row_bytes)),
+        ("preferred_block_size_bytes", preferred_block_bytes(request.max_row_bytes)),
+        // The server gives a client that does not read this long before it ends the query: our own back-pressure.
+        ("send_timeout", u64::from(request.query_seconds)),
+    ];
+    let constant = CONSTANT.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    constant.chain(sized.map(|(name, value)| (name.to_owned(), value.to_string()))).collect()
+}
+
+/// Splits the wanted guards by what the server knows.
+pub(crate) fn known(wanted: Vec<(String, String)>, server: &BTreeMap<String, String>) -> GuardSettings {
+    let (sent, unknown): (Vec<_>, Vec<_>) = wanted.into_iter().partition(|(name, _)| server.contains_key(name));
+    let unknown_to_server = unknown.into_iter().map(|(name, _)| name).collect();
+    GuardSettings { version: GUARDS_VERSION, sent, unknown_to_server }
+}
+
+/// Demands that every sent guard is in effect.
+pub(crate) fn check_effective(guards: &GuardSettings, effective: &BTreeMap<String, String>) -> Result<(), PortError> {
+    match guards.sent.iter().find(|(name, value)| effective.get(name) != Some(value)) {
+        None => Ok(()),
+        Some((name, _)) => Err(PortError::not_done(
+            code::SOURCE_READ_PROFILE_UNSUPPORTED,
+            format!("the source server does not apply the guard setting {name}; let the user's profile allow it"),
+        )),
+    }
+}
+
+/// The frozen settings of the profile as a query sends them.
+pub(crate) fn frozen(query_seconds: u32) -> Vec<Setting> {
+    let mut settings: Vec<Setting> = FIXED.iter().map(|(name, value)| Setting::new(*name, value.text())).collect();
+    settings.push(Setting::new("max_execution_time", query_seconds.to_string()));
+    settings
+}
+
+/// Settings of a catalog read: frozen, guarded and bounded.
+pub(crate) fn of_catalog_read(query_seconds: u32, guards: &[(String, String)]) -> Vec<Setting> {
+    let mut settings = of_select(query_seconds, guards);
+    settings.push(Setting::new("max_result_rows", CATALOG_ROWS_MAX.to_string()));
+    settings.push(Setting::new("max_result_bytes", CATALOG_BYTES_MAX.to_string()));
+    settings
+}
+
+/// Settings of the one SELECT: frozen and guarded.
+pub(crate) fn of_select(query_seconds: u32, guards: &[(String, String)]) -> Vec<Setting> {
+    let mut settings = frozen(query_seconds);
+    settings.extend(guards.iter().map(|(name, value)| Setting::new(name, value)));
+    settings
+}
+
+/// Names that admission looks up in `system.settings`.
+pub(crate) fn inspected(wanted: &[(String, String)]) -> Vec<&str> {
+    let fixed = FIXED.iter().map(|(name, _)| *name);
+    fixed.chain(FILTERS).chain(["max_execution_time"]).chain(wanted.iter().map(|(name, _)| name.as_str())).collect()
+}

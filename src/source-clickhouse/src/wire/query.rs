@@ -1,0 +1,120 @@
+//! The messages a client sends.
+
+use super::error::{Result, WireError};
+use super::frame::compress;
+use super::protocol::{CLIENT_NAME, CLIENT_REVISION, SETTING_IMPORTANT, STAGE_COMPLETE, client};
+use super::shape::Shape;
+
+/// A setting in its text form. It is always sent as IMPORTANT: a server that does not know it refuses the query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Setting {
+    pub(crate) name: String,
+    pub(crate) value: String,
+}
+
+impl Setting {
+    pub(crate) fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
+        Setting { name: name.into(), value: value.into() }
+    }
+}
+
+/// One query and what its result must look like.
+#[derive(Debug, Clone)]
+pub(crate) struct Query<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) text: &'a str,
+    pub(crate) settings: &'a [Setting],
+    pub(crate) shape: Shape,
+    /// Hard cap of decoded bytes per block.
+    pub(crate) block_cap_bytes: usize,
+    /// Bound of a metadata read: rows and decoded bytes of the whole result.
+    pub(crate) result_bound: Option<ResultBound>,
+}
+
+/// Limits of a result that is collected in memory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ResultBound {
+    pub(crate) rows: u64,
+    pub(crate) bytes: u64,
+}
+
+pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push((value as u8) | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+pub(super) fn put_text(out: &mut Vec<u8>, text: &str) {
+    put_varint(out, text.len() as u64);
+    out.extend_from_slice(text.as_bytes());
+}
+
+/// The version numbers of this program, for the server's logs only.
+fn put_version(out: &mut Vec<u8>) {
+    put_varint(out, 1);
+    put_varint(out, 0);
+    put_varint(out, CLIENT_REVISION);
+}
+
+pub(super) fn hello(database: &str, user: &str, password: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_varint(&mut out, client::HELLO);
+    put_text(&mut out, CLIENT_NAME);
+    put_version(&mut out);
+    put_text(&mut out, database);
+    put_text(&mut out, user);
+    put_text(&mut out, password);
+    out
+}
+
+/// The query packet and the empty block that ends the (absent) external tables.
+pub(super) fn query(query: &Query<'_>) -> Result<Vec<u8>> {
+    if query.settings.iter().any(|setting| setting.name.is_empty()) {
+        return Err(WireError::Request("a setting without a name would end the list"));
+    }
+    let mut out = Vec::new();
+    put_varint(&mut out, client::QUERY);
+    put_text(&mut out, query.id);
+    put_client_info(&mut out);
+    for setting in query.settings {
+        put_text(&mut out, &setting.name);
+        put_varint(&mut out, SETTING_IMPORTANT);
+        put_text(&mut out, &setting.value);
+    }
+    put_text(&mut out, "");
+    put_text(&mut out, ""); // no inter-server secret
+    put_varint(&mut out, STAGE_COMPLETE);
+    put_varint(&mut out, 1); // compression of data in both directions
+    put_text(&mut out, query.text);
+    put_varint(&mut out, client::DATA);
+    put_text(&mut out, "");
+    out.extend_from_slice(&compress(&empty_block()));
+    Ok(out)
+}
+
+/// Client info of an initial query (ClickHouse `ClientInfo::write` at revision 54448). It names no person and no host.
+fn put_client_info(out: &mut Vec<u8>) {
+    out.push(1); // an initial query
+    put_text(out, ""); // initial user: the server fills in the authenticated one
+    put_text(out, ""); // initial query id: the same as the query's
+    put_text(out, "0.0.0.0:0");
+    out.push(1); // interface: TCP
+    put_text(out, ""); // OS user
+    put_text(out, ""); // client host
+    put_text(out, CLIENT_NAME);
+    put_version(out);
+    put_text(out, ""); // quota key
+    put_varint(out, 0); // distributed depth
+    put_varint(out, 0); // version patch
+    out.push(0); // no trace context
+}
+
+/// A block without columns and rows.
+fn empty_block() -> Vec<u8> {
+    let mut out = vec![1, 0, 2];
+    out.extend_from_slice(&(-1_i32).to_le_bytes());
+    out.extend_from_slice(&[0, 0, 0]);
+    out
+}
