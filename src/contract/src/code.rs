@@ -283,4 +283,143 @@ codes! {
     LAYOUT_MATRIX_SOURCE_COMMIT = "mssql_native.layout_matrix_source_commit",
         "The commit of a layout matrix artifact is not 40 lower-case hex digits.",
         "Give the full commit hash.";
+    // --- manifest, limits and windows (contract.md 5.5, 10) ---
+    UNKNOWN_KEY = "native_transfer.unknown_key",
+        "The manifest has a key that this route does not know.",
+        "Correct its spelling or remove it.";
+    MANIFEST_INVALID = "native_transfer.manifest_invalid",
+        "A part of the manifest is missing or is another kind of value.",
+        "Write what the message asks for at the named place.";
+    MANIFEST_UNREADABLE = "native_transfer.manifest_unreadable",
+        "The document is not one YAML or JSON document with distinct text keys.",
+        "Correct it at the named line.";
+    MANIFEST_KIND_UNKNOWN = "native_transfer.manifest_kind_unknown",
+        "The document is neither a NativeTransfer nor a dpone.batch.v1 file.",
+        "Set apiVersion and kind.";
+    SELECTOR_REQUIRED = "native_transfer.selector_required",
+        "The file holds several processes and none is named.",
+        "Name one as FILE#schema.table.";
+    SELECTOR_UNKNOWN = "native_transfer.selector_unknown",
+        "The file has no process of that selector.",
+        "Write it as FILE#schema.table, or as the table's id.";
+    INTERVAL_CONFLICT = "native_transfer.interval_conflict",
+        "Document and command line name different interval ends.",
+        "Give only one of them.";
+    TARGET_NAME_INVALID = "native_transfer.target_name_invalid",
+        "A schema or table name is not a SQL Server name.",
+        "Use 1 to 128 characters without control characters.";
+    INVALID_QUERY_SECONDS = "native_transfer.invalid_query_seconds",
+        "source.options.query_seconds is not a whole number from 1 to 86400.",
+        "Correct it.";
+    INVALID_LINEAGE_PRESET = "native_transfer.invalid_lineage_preset",
+        "sink.options.lineage.preset is not a preset.",
+        "Choose off, minimal, standard, bulk_standard or debug.";
+    INVALID_FULL_REFRESH_CLEAR = "native_transfer.invalid_full_refresh_clear",
+        "sink.options.full_refresh.clear is neither truncate nor delete.",
+        "Choose one.";
+    INVALID_OPTIONS = "mssql_native.invalid_options",
+        "native_transfer is not an object.",
+        "Write it as an object.";
+    WIRE_REQUIRED = "mssql_native.wire_required",
+        "The wire is not typed_binary with mssql_native.",
+        "Set native_transfer.wire.";
+    ROUTE_UNSUPPORTED = "mssql_native.route_unsupported",
+        "The route is not from clickhouse to mssql.",
+        "Set source.type and sink.type.";
+    EXECUTION_REQUIRED = "mssql_native.execution_required",
+        "native_transfer.execution is missing.",
+        "Add it with chunking and native_chunks.";
+    CHUNKING_INVALID = "mssql_native.chunking_invalid",
+        "execution.chunking is not bounded_stream, or has another key.",
+        "Write {mode: bounded_stream}.";
+    NATIVE_CHUNKS_INVALID = "mssql_native.native_chunks_invalid",
+        "execution.native_chunks is not an object of known limits.",
+        "Correct its keys.";
+    CAPACITY_LIMITS_REQUIRED = "mssql_native.capacity_limits_required",
+        "A capacity limit is missing.",
+        "Set max_total_encoded_bytes and stage_allocated_bytes_stop_threshold.";
+    INVALID_LIMIT = "mssql_native.invalid_limit",
+        "A limit is not a whole number in its range.",
+        "Correct the named limit.";
+    MAX_ROW_BYTES_EXCEEDS_CHUNK = "mssql_native.max_row_bytes_exceeds_chunk",
+        "max_row_bytes is larger than max_bytes.",
+        "Lower it, or raise max_bytes.";
+    INVALID_VERIFICATION_BACKEND = "mssql_native.invalid_verification_backend",
+        "The verifier is unknown.",
+        "Choose target_local or python_readback.";
+    INVALID_IMPORT_BACKEND = "mssql_native.invalid_import_backend",
+        "The importer is unknown.",
+        "Choose bcp or mssql_sqlclient.";
+    INVALID_LAYOUT_VERSION = "mssql_native.invalid_layout_version",
+        "The layout version is not the number 1 or 2.",
+        "Correct or remove it.";
+    RAW_SNAPSHOT_REQUIRES_TARGET_LOCAL = "mssql_native.raw_snapshot_requires_target_local_verification",
+        "exact_raw_rows is verified by something else than target_local.",
+        "Set execution.verification_backend: target_local.";
+    SQLCLIENT_REQUIRES_TARGET_LOCAL = "mssql_native.sqlclient_requires_target_local_verification",
+        "The session writer is verified by something else than target_local.",
+        "Set execution.verification_backend: target_local.";
+    LAYOUT_REQUIRES_SQLCLIENT = "mssql_native.layout_requires_sqlclient",
+        "A layout version is given for the bcp writer.",
+        "Remove it, or choose import_backend mssql_sqlclient.";
+    EXPLICIT_WINDOW_REQUIRED = "mssql_native.explicit_window_required",
+        "The strategy is neither full_refresh nor partition_replace with a window.",
+        "Choose one of them.";
+    FULL_REFRESH_WINDOW_FORBIDDEN = "mssql_native.full_refresh_window_forbidden",
+        "full_refresh has a window.",
+        "Remove it, or choose partition_replace.";
+    WINDOW_INTERVAL_REQUIRED = "mssql_native.window_interval_required",
+        "A window has no interval end.",
+        "Give spec.interval.end or --interval-end.";
+    SOURCE_POLICY_UNSUPPORTED = "mssql_native.source_policy_unsupported",
+        "A source option of another route is set.",
+        "Remove it.";
+    SOURCE_OPTIONS_INVALID = "mssql_native.source_options_invalid",
+        "source_options is not an object.",
+        "Correct or remove it.";
+    ADDITIONAL_SCOPE_UNSUPPORTED = "mssql_native.additional_scope_unsupported",
+        "A predicate or deduplication is set beside the window.",
+        "Remove it.";
+    COMPOSITION_REQUIRED = "mssql_native.composition_required",
+        "This release cannot run the chosen backends.",
+        "Set import_backend mssql_sqlclient and verification_backend target_local.";
+    QUALITY_POLICY_REQUIRES_COMPOSITION = "mssql_native.quality_policy_requires_composition",
+        "The process has a quality policy.",
+        "Remove quality from the process.";
+    ROLLING_WINDOW_REQUIRED_FOR_ATOMICITY = "rolling_window_required_for_strategy_atomicity",
+        "strategy.atomicity stands without a window.",
+        "Add the window, or remove atomicity.";
+    ROLLING_WINDOW_REQUIRES_ATOMIC_REPLACE = "rolling_window_requires_atomic_replace",
+        "A window stands without partition_replace and target_atomic, or with another predicate.",
+        "Set mode and atomicity, and remove predicates.";
+    WINDOW_OPTIONS_INVALID = "rolling_window_options_invalid",
+        "The window is no object of its five keys.",
+        "Correct its keys.";
+    WINDOW_OPTIONS_REQUIRED = "rolling_window_options_required",
+        "The window lacks column, anchor or lookback.",
+        "Add them.";
+    WINDOW_COLUMN_INVALID = "rolling_window_column_invalid",
+        "The window's column is not one identifier.",
+        "Name one column without a table.";
+    WINDOW_CONTEXT_UNSUPPORTED = "rolling_window_context_unsupported",
+        "The window's anchor is not data_interval_end, or its zone not UTC.",
+        "Set them so.";
+    DURATION_INVALID = "rolling_window_duration_invalid",
+        "A duration is not of the form P[nD][T[nH][nM][nS]].",
+        "Write it so, for example P1D.";
+    DURATION_NONPOSITIVE = "rolling_window_duration_nonpositive",
+        "A duration is zero.",
+        "Make it longer.";
+    DURATION_OUT_OF_RANGE = "rolling_window_duration_out_of_range",
+        "A duration is longer than 999,999,999 days.",
+        "Make it shorter.";
+    WINDOW_ANCHOR_REQUIRED = "rolling_window_anchor_required",
+        "The interval's end is missing.",
+        "Give it as a timestamp with an offset.";
+    WINDOW_ANCHOR_INVALID = "rolling_window_anchor_invalid",
+        "The interval's end is not an exact timestamp.",
+        "Write it with seconds and offset, such as 2013-07-05T00:00:00Z.";
+    WINDOW_CHUNK_COUNT_EXCEEDED = "rolling_window_chunk_count_exceeded",
+        "The lookback has more than 100,000 chunk intervals.",
+        "Increase chunk_interval.";
 }

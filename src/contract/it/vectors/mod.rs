@@ -4,6 +4,7 @@ mod canonical;
 mod case;
 mod identity;
 mod journal;
+mod manifest;
 mod names;
 mod raw;
 mod recovery;
