@@ -1,1 +1,3 @@
 //! Test kit: servers, proxy and the integration tests of the whole road.
+
+pub mod spawn;
