@@ -96,7 +96,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Box<dyn Error>> {
         .await?;
         let ready = serde_json::json!({
             "ready": true, "kind": "clickhouse", "host": server.address().ip().to_string(),
-            "port": server.address().port(), "ca": server.ca_pem_path(), "pid": std::process::id(),
+            "port": server.address().port(), "https_port": server.https_address().map(|address| address.port()),
+            "http_port": server.http_address().map(|address| address.port()), "ca": server.ca_pem_path(), "pid": std::process::id(),
         });
         let mut stdout = std::io::stdout().lock();
         writeln!(stdout, "{ready}")?;

@@ -44,11 +44,6 @@ impl Control {
         Arc::new(Control { engine, state: Mutex::default(), changed: Condvar::new() })
     }
 
-    /// The calling thread is the one whose queries are to be stopped.
-    pub(crate) fn adopt_thread(&self) {
-        self.state.lock().thread_id = thread_id();
-    }
-
     /// A request begins.
     pub(crate) fn begin(&self) {
         let mut state = self.state.lock();
@@ -64,8 +59,11 @@ impl Control {
         std::mem::take(&mut state.cancelled)
     }
 
+    /// The calling thread goes into the engine: its query is the one to be stopped.
     pub(crate) fn enter_engine(&self) -> InEngine<'_> {
-        self.state.lock().in_engine = true;
+        let mut state = self.state.lock();
+        state.in_engine = true;
+        state.thread_id = thread_id();
         InEngine(self)
     }
 
@@ -91,12 +89,10 @@ impl Control {
         }
     }
 
-    /// The client has gone: stops what runs, and everything that is begun later.
-    pub(crate) fn client_gone(&self) {
+    /// The client has gone: marks the request, if any, and everything that is begun later.
+    pub(crate) fn mark_gone(&self) -> bool {
         self.state.lock().gone = true;
-        if self.mark_cancelled() {
-            self.stop();
-        }
+        self.mark_cancelled()
     }
 }
 

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
 use super::query_log::QueryLog;
-use super::{Engine, Options, Shared, StartError, tcp};
+use super::{Engine, Options, Shared, StartError, http, tcp};
 use crate::tls::TestTls;
 
 /// How long a client may take for its TLS handshake.
@@ -25,7 +25,23 @@ pub struct Server {
     shared: Arc<Shared>,
     tls: TestTls,
     address: SocketAddr,
+    https_address: Option<SocketAddr>,
+    http_address: Option<SocketAddr>,
     stop: watch::Sender<bool>,
+}
+
+/// What is spoken at a listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Protocol {
+    Native,
+    Http,
+}
+
+/// A socket that clients may connect to.
+struct Listener {
+    socket: TcpListener,
+    protocol: Protocol,
+    tls: Option<TlsAcceptor>,
 }
 
 impl Server {
@@ -34,23 +50,56 @@ impl Server {
         std::fs::create_dir_all(&options.data)?;
         let tls = TestTls::create_or_load(&options.data.join("tls"), &options.sans)?;
         let query_log = options.query_log.as_deref().map(QueryLog::open).transpose()?.unwrap_or_default();
-        let native = TcpListener::bind(options.listen).await?;
-        let address = native.local_addr()?;
+        let acceptor = || Some(TlsAcceptor::from(Arc::clone(&tls.server_config)));
+        let mut listeners = Vec::new();
+        let mut bind = async |address: SocketAddr, protocol, tls| -> io::Result<SocketAddr> {
+            let socket = TcpListener::bind(address).await?;
+            let address = socket.local_addr()?;
+            listeners.push(Listener { socket, protocol, tls });
+            Ok(address)
+        };
+        let native_tls = if options.plaintext { None } else { acceptor() };
+        let address = bind(options.listen, Protocol::Native, native_tls).await?;
+        let https_address = match options.https_listen {
+            Some(address) => Some(bind(address, Protocol::Http, acceptor()).await?),
+            None => None,
+        };
+        let http_address = match options.http_listen {
+            Some(address) => Some(bind(address, Protocol::Http, None).await?),
+            None => None,
+        };
         let engine = tokio::task::spawn_blocking(move || {
             Engine::start(&options.library, &options.data, options.users_config.as_deref())
         })
         .await
         .map_err(io::Error::other)??;
-        let shared = Arc::new(Shared { engine, accounts: options.accounts, query_log, connections: AtomicU64::new(0) });
+        let shared = Arc::new(Shared {
+            engine,
+            accounts: options.accounts,
+            query_log,
+            sessions: http::Sessions::default(),
+            connections: AtomicU64::new(0),
+        });
         let (stop, stopped) = watch::channel(false);
-        let acceptor = (!options.plaintext).then(|| TlsAcceptor::from(Arc::clone(&tls.server_config)));
-        tokio::spawn(accept(native, acceptor, Arc::clone(&shared), stopped));
-        Ok(Server { shared, tls, address, stop })
+        for listener in listeners {
+            tokio::spawn(accept(listener, Arc::clone(&shared), stopped.clone()));
+        }
+        Ok(Server { shared, tls, address, https_address, http_address, stop })
     }
 
     /// Address of the native protocol.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Address of HTTP over TLS.
+    pub fn https_address(&self) -> Option<SocketAddr> {
+        self.https_address
+    }
+
+    /// Address of HTTP.
+    pub fn http_address(&self) -> Option<SocketAddr> {
+        self.http_address
     }
 
     /// PEM file of the CA that a client is to trust.
@@ -67,24 +116,20 @@ impl Server {
     pub async fn stop(self) {
         self.stop.send_replace(true);
         self.stop.closed().await;
+        self.shared.sessions.clear();
     }
 }
 
-async fn accept(
-    listener: TcpListener,
-    acceptor: Option<TlsAcceptor>,
-    shared: Arc<Shared>,
-    mut stopped: watch::Receiver<bool>,
-) {
+async fn accept(listener: Listener, shared: Arc<Shared>, mut stopped: watch::Receiver<bool>) {
+    let Listener { socket, protocol, tls } = listener;
     loop {
         let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+            accepted = socket.accept() => accepted,
             _ = stopped.wait_for(|stop| *stop) => return,
         };
         match accepted {
             Ok((socket, _peer)) => {
-                let (acceptor, shared, stopped) = (acceptor.clone(), Arc::clone(&shared), stopped.clone());
-                tokio::spawn(connect(socket, acceptor, shared, stopped));
+                tokio::spawn(connect(socket, protocol, tls.clone(), Arc::clone(&shared), stopped.clone()));
             }
             Err(error) => {
                 // Out of file descriptors, most likely: wait for some to come back.
@@ -97,25 +142,42 @@ async fn accept(
 
 async fn connect(
     socket: TcpStream,
-    acceptor: Option<TlsAcceptor>,
+    protocol: Protocol,
+    tls: Option<TlsAcceptor>,
     shared: Arc<Shared>,
     stopped: watch::Receiver<bool>,
 ) {
     let number = shared.connections.fetch_add(1, Ordering::Relaxed) + 1;
     let outcome = async {
         socket.set_nodelay(true)?;
-        match acceptor {
-            None => serve_native(socket, shared, number, stopped).await,
-            Some(acceptor) => {
-                let shaken = tokio::time::timeout(HANDSHAKE_MAX, acceptor.accept(socket)).await;
+        match tls {
+            None => serve(socket, protocol, shared, number, stopped).await,
+            Some(tls) => {
+                let shaken = tokio::time::timeout(HANDSHAKE_MAX, tls.accept(socket)).await;
                 let stream = shaken.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
-                serve_native(stream, shared, number, stopped).await
+                serve(stream, protocol, shared, number, stopped).await
             }
         }
     }
     .await;
     if let Err(error) = outcome {
         eprintln!("testkit clickhouse: connection {number}: {error}");
+    }
+}
+
+async fn serve<S>(
+    stream: S,
+    protocol: Protocol,
+    shared: Arc<Shared>,
+    number: u64,
+    stopped: watch::Receiver<bool>,
+) -> io::Result<()>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    match protocol {
+        Protocol::Native => serve_native(stream, shared, number, stopped).await,
+        Protocol::Http => http::serve(stream, shared, number, stopped).await,
     }
 }
 

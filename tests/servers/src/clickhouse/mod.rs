@@ -18,6 +18,7 @@ pub mod ffi;
 
 mod control;
 mod frame;
+mod http;
 mod listen;
 mod native;
 mod protocol;
@@ -81,5 +82,6 @@ struct Shared {
     engine: Arc<Engine>,
     accounts: Accounts,
     query_log: QueryLog,
+    sessions: http::Sessions,
     connections: AtomicU64,
 }

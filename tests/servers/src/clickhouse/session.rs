@@ -63,11 +63,15 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Opens a session whose queries `control` can stop. To be used by the thread that opens it.
+    /// Opens a session whose queries `control` can stop.
     pub(crate) fn new(engine: Arc<Engine>, control: Arc<Control>) -> Result<Session, EngineError> {
         let connection = engine.connect()?;
-        control.adopt_thread();
         Ok(Session { engine, connection, control })
+    }
+
+    /// Puts the session under another switch.
+    pub(crate) fn adopt(&mut self, control: Arc<Control>) {
+        self.control = control;
     }
 
     /// Makes `database` current.

@@ -32,8 +32,8 @@ pub(crate) struct Insert {
 /// Clauses that concern the one who asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Clauses {
-    /// The statement names an output format.
-    pub(crate) format: bool,
+    /// Where the name of the output format stands.
+    pub(crate) format: Option<(usize, usize)>,
     /// The statement writes its result to a file of the client.
     pub(crate) into_outfile: bool,
     /// The statement asks for a row of totals.
@@ -188,7 +188,9 @@ fn other(text: &str) -> Statement {
     for token in Tokens::new(text) {
         is_insert |= before.is_none() && token.is("INSERT");
         if let Some(before) = before.filter(|before| before.depth == 0 && token.depth == 0) {
-            clauses.format |= before.is("FORMAT") && matches!(token.kind, Kind::Word | Kind::Quoted);
+            if before.is("FORMAT") && matches!(token.kind, Kind::Word | Kind::Quoted) {
+                clauses.format = Some((token.start, token.end()));
+            }
             clauses.into_outfile |= before.is("INTO") && token.is("OUTFILE");
             clauses.totals |= before.is("WITH") && token.is("TOTALS");
         }
@@ -202,7 +204,7 @@ fn other(text: &str) -> Statement {
             break;
         }
     }
-    clauses.format &= !is_insert;
+    clauses.format = clauses.format.filter(|_| !is_insert);
     Statement::Other(clauses)
 }
 

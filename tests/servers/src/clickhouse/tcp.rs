@@ -108,7 +108,9 @@ fn read_packets<R: Read>(
         }
     };
     drop(packets);
-    control.client_gone();
+    if control.mark_gone() {
+        control.stop();
+    }
     outcome
 }
 
@@ -190,7 +192,7 @@ impl<W: Write> Connection<'_, W> {
                 self.insert(session, query, &insert, &settings)
             }
             Statement::Insert(_) => self.select(session, query, &settings, false),
-            Statement::Other(clauses) if clauses.format || clauses.into_outfile => {
+            Statement::Other(clauses) if clauses.format.is_some() || clauses.into_outfile => {
                 // A server would leave these to its client; the engine's embedded client would act on them here.
                 let message = "FORMAT and INTO OUTFILE are the client's over the native protocol; leave them out";
                 Err(EngineError::new(48, "NOT_IMPLEMENTED", message).into())
