@@ -24,10 +24,8 @@ pub fn number_literal(text: &str) -> Result<(Value, SqlType), ValueError> {
         return Err(ValueError::syntax(1007, 1, message));
     }
     let unscaled = format!("{whole}{fraction}").parse::<i128>().unwrap_or(0);
-    if !text.contains('.') {
-        if let Ok(value) = i32::try_from(unscaled) {
-            return Ok((Value::Int(value), SqlType::Int));
-        }
+    if let (false, Ok(value)) = (text.contains('.'), i32::try_from(unscaled)) {
+        return Ok((Value::Int(value), SqlType::Int));
     }
     let precision = u8::try_from(digits.max(1)).unwrap_or(38);
     let scale = u8::try_from(fraction.len()).unwrap_or(38);

@@ -12,12 +12,16 @@ mod bytes;
 mod collation;
 mod conversion;
 mod decimal;
+mod declaration;
 mod error;
 mod function;
 mod literal;
 mod operator;
 mod temporal;
 mod types;
+
+#[cfg(test)]
+mod tests;
 
 pub use bytes::{Bytes, Text};
 pub use collation::{Coercibility, Collation};

@@ -2,7 +2,7 @@
 
 use super::super::temporal::{
     DATETIME_TICKS_PER_DAY, DAYS_TO_1900, Date, DateTime, DateTime2, DateTimeOffset, LAST_DAY, SmallDateTime,
-    TICKS_PER_DAY, TICKS_PER_MINUTE, Time,
+    TICKS_PER_DAY, Time,
 };
 use super::super::{SqlType, Value, ValueError};
 use super::temporal_parse::{order_of_style, parse};
@@ -186,9 +186,4 @@ fn time_ticks(bytes: &[u8]) -> Option<(u64, &[u8])> {
     wide[..length].copy_from_slice(digits);
     let ticks = u64::from_le_bytes(wide).checked_mul(10_u64.pow(u32::from(7 - scale)))?;
     (ticks < TICKS_PER_DAY).then_some((ticks, rest))
-}
-
-/// Ticks of whole minutes, for offsets.
-pub(in super::super) fn minutes_to_ticks(minutes: i64) -> i128 {
-    i128::from(minutes) * i128::from(TICKS_PER_MINUTE)
 }

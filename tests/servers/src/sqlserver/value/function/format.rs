@@ -146,27 +146,56 @@ fn grouped(text: &str, wanted: bool) -> String {
 
 /// Digit placeholders `0` and `#`, a comma between them for groups, a point; other characters stay where they are.
 fn custom_number(value: Decimal, pattern: &str) -> String {
-    let is_placeholder = |c: char| matches!(c, '0' | '#' | ',' | '.');
-    let Some(start) = pattern.find(['0', '#']) else { return pattern.to_owned() };
-    let end = pattern.rfind(is_placeholder).map_or(start, |last| last + 1);
-    let (prefix, core, suffix) = (&pattern[..start], &pattern[start..end], &pattern[end..]);
-    let (whole, fraction) = core.split_once('.').unwrap_or((core, ""));
+    let (whole, fraction) = pattern.split_once('.').unwrap_or((pattern, ""));
     let count = |text: &str, wanted: &[char]| text.chars().filter(|c| wanted.contains(c)).count();
     let (least, most) = (count(fraction, &['0']), count(fraction, &['0', '#']));
-    let percent = if suffix.contains('%') { 100 } else { 1 };
+    let percent = if pattern.contains('%') { 100 } else { 1 };
     let scaled = Decimal::new(value.unscaled().saturating_mul(percent), 38, value.scale());
     let text = rounded(scaled, u8::try_from(most).unwrap_or(20));
     let (sign, magnitude) = text.strip_prefix('-').map_or(("", text.as_str()), |rest| ("-", rest));
     let (digits, decimals) = magnitude.split_once('.').unwrap_or((magnitude, ""));
     let digits = digits.trim_start_matches('0');
-    let digits = format!("{digits:0>width$}", width = count(whole, &['0']));
     let kept = decimals.trim_end_matches('0').len().max(least).min(decimals.len());
-    let mut number = grouped(&digits, whole.contains(','));
+    let mut number = fill_whole(whole, digits);
     if kept > 0 {
         number.push('.');
         number.push_str(&decimals[..kept]);
     }
-    format!("{sign}{prefix}{number}{suffix}")
+    number.extend(fraction.chars().filter(|c| !matches!(c, '0' | '#' | ',')));
+    format!("{sign}{number}")
+}
+
+/// Puts digits into the placeholders before the point, from the right; the leftmost placeholder takes all that remain.
+fn fill_whole(pattern: &str, digits: &str) -> String {
+    let placeholders = pattern.chars().filter(|c| matches!(c, '0' | '#')).count();
+    let grouping = pattern.contains(',');
+    let mut reversed: Vec<char> = Vec::new();
+    let (mut rest, mut left, mut written) = (digits.chars().rev(), placeholders, 0_usize);
+    let mut push = |reversed: &mut Vec<char>, digit: char| {
+        if grouping && written > 0 && written % 3 == 0 {
+            reversed.push(',');
+        }
+        reversed.push(digit);
+        written += 1;
+    };
+    for symbol in pattern.chars().rev() {
+        match symbol {
+            '0' | '#' => {
+                left -= 1;
+                match rest.next() {
+                    Some(digit) => push(&mut reversed, digit),
+                    None if symbol == '0' => push(&mut reversed, '0'),
+                    None => {}
+                }
+                if left == 0 {
+                    rest.by_ref().for_each(|digit| push(&mut reversed, digit));
+                }
+            }
+            ',' => {}
+            other => reversed.push(other),
+        }
+    }
+    reversed.into_iter().rev().collect()
 }
 
 fn format_date(value: &Value, ty: &SqlType, pattern: &str) -> Result<Option<String>, ValueError> {
@@ -229,7 +258,7 @@ fn date_field(value: DateTime2, letter: char, run: usize) -> Option<String> {
         ('d', 3) => name[..3].to_owned(),
         ('d', _) => name.to_owned(),
         ('H', _) => padded(clock.hour),
-        ('h', _) => padded(if clock.hour % 12 == 0 { 12 } else { clock.hour % 12 }),
+        ('h', _) => padded((clock.hour + 11) % 12 + 1),
         ('m', _) => padded(clock.minute),
         ('s', _) => padded(clock.second),
         ('f', 1..=7) => format!("{:07}", clock.fraction)[..run].to_owned(),
@@ -267,7 +296,7 @@ fn fill(template: &str, arguments: &[(Option<i64>, String)]) -> String {
         let width_end =
             directive.find(|c: char| !c.is_ascii_digit() && c != '-' && c != '+').unwrap_or(directive.len());
         let (width, kind) = directive.split_at(width_end);
-        let long = if kind.starts_with("I64") { &kind[3..] } else { kind };
+        let long = kind.strip_prefix("I64").unwrap_or(kind);
         let Some(letter) = long.chars().next() else {
             filled.push_str(&rest[at..]);
             return filled;
