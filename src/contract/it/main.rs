@@ -11,5 +11,6 @@
     reason = "helpers of a test binary: they fail by panicking, as tests do, and pub means shared between modules"
 )]
 
+mod manifest;
 mod properties;
 mod vectors;

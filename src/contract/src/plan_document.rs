@@ -7,12 +7,12 @@ use std::fmt::Write as _;
 use crate::canon::{Json, Object};
 use crate::identity::{ImportBackend, LayoutVersion};
 use crate::manifest::policy::VerificationBackend;
-use crate::manifest::{Clear, Plan, Strategy};
+use crate::manifest::{Clear, Preview, Strategy};
 use crate::port::source::SourceMode;
 use crate::raw::selector::scope_text;
 
 /// The plan as JSON: `mssql_native` as the prior system's sections, `plan` with what is ours.
-pub fn json(plan: &Plan) -> Json {
+pub fn json(plan: &Preview) -> Json {
     let path = format!("clickhouse_bounded_mssql_native_{}", plan.import.text());
     Json::object([
         ("kind", Json::from("native-transfer.plan.v1")),
@@ -23,7 +23,7 @@ pub fn json(plan: &Plan) -> Json {
     ])
 }
 
-fn mssql_native(plan: &Plan) -> Object {
+fn mssql_native(plan: &Preview) -> Object {
     let mut section = Object::new();
     let mut put = |key: &str, value: Json| {
         section.insert(key.to_owned(), value);
@@ -67,26 +67,26 @@ fn mssql_native(plan: &Plan) -> Object {
     section
 }
 
-fn target_local(plan: &Plan) -> bool {
+fn target_local(plan: &Preview) -> bool {
     plan.verification == VerificationBackend::TargetLocal
 }
 
-fn layout_number(plan: &Plan) -> u8 {
+fn layout_number(plan: &Preview) -> u8 {
     if plan.layout == LayoutVersion::V2 { 2 } else { 1 }
 }
 
-fn verification_strategy(plan: &Plan) -> &'static str {
+fn verification_strategy(plan: &Preview) -> &'static str {
     if plan.layout == LayoutVersion::V2 { "persisted_row_hash" } else { "canonical_target_readback" }
 }
 
-fn publication_scope(plan: &Plan) -> Json {
+fn publication_scope(plan: &Preview) -> Json {
     match &plan.strategy {
         Strategy::FullRefresh { .. } => Json::object([("mode", Json::from("full_refresh"))]),
         Strategy::PartitionReplace { spec, .. } => spec.document(),
     }
 }
 
-fn dependencies(plan: &Plan) -> Vec<&'static str> {
+fn dependencies(plan: &Preview) -> Vec<&'static str> {
     let mut dependencies = vec![
         "native_runtime_factory",
         "durable_chunk_journal",
@@ -105,7 +105,7 @@ fn dependencies(plan: &Plan) -> Vec<&'static str> {
     dependencies
 }
 
-fn admission(plan: &Plan) -> Json {
+fn admission(plan: &Preview) -> Json {
     Json::object([
         ("schema_version", Json::from(2)),
         ("kind", Json::from("dpone.mssql-native-admission.v2")),
@@ -119,7 +119,7 @@ fn admission(plan: &Plan) -> Json {
     ])
 }
 
-fn source_snapshot(plan: &Plan) -> Json {
+fn source_snapshot(plan: &Preview) -> Json {
     let (mode, scope) = mode_texts(plan.mode);
     Json::object([
         ("mode", Json::from(mode)),
@@ -147,20 +147,21 @@ fn state_tables() -> Json {
     Json::object(tables.map(|(role, table)| (role, Json::from(table))))
 }
 
-fn own(plan: &Plan) -> Json {
-    let window = plan.window().map(|window| {
-        Json::object([
+fn own(plan: &Preview) -> Json {
+    let window = match &plan.strategy {
+        Strategy::PartitionReplace { window: Some(window), .. } => Json::object([
             ("column", Json::from(window.column())),
             ("start", Json::from(window.start().isoformat())),
             ("end", Json::from(window.end().isoformat())),
-        ])
-    });
+        ]),
+        _ => Json::Null,
+    };
     let refusal = plan.require_runnable().err();
     Json::object([
         ("name", Json::from(plan.name.clone())),
         ("route", plan.route.clone()),
         ("route_fingerprint", Json::from(plan.route_fingerprint())),
-        ("window", Json::from(window)),
+        ("window", window),
         ("required_free_spool_bytes", Json::from(plan.limits.required_free_spool_bytes())),
         ("retained_work_capacity", Json::from(plan.limits.retained_work_capacity())),
         ("runnable", Json::from(refusal.is_none())),
@@ -170,27 +171,13 @@ fn own(plan: &Plan) -> Json {
 }
 
 /// The plan as Markdown for a person.
-pub fn markdown(plan: &Plan) -> String {
+pub fn markdown(plan: &Preview) -> String {
     let mut text = String::new();
     let title = plan.name.as_deref().unwrap_or("transfer");
     let (mode, scope) = mode_texts(plan.mode);
     let rows = match (mode, scope) {
         (mode, Some(scope)) => format!("{mode} on {scope}: every row version of one SELECT"),
         (mode, None) => format!("{mode}: the rows of one SELECT"),
-    };
-    let replaced = match &plan.strategy {
-        Strategy::FullRefresh { clear: Clear::Truncate } => {
-            "the whole table (TRUNCATE and INSERT in one transaction)".to_owned()
-        }
-        Strategy::FullRefresh { clear: Clear::Delete } => {
-            "the whole table (DELETE and INSERT in one transaction)".to_owned()
-        }
-        Strategy::PartitionReplace { window, .. } => format!(
-            "rows with `{}` from {} to before {} (one transaction)",
-            cell(window.column()),
-            window.start().isoformat_z(),
-            window.end().isoformat_z()
-        ),
     };
     let limits = &plan.limits;
     let mut rows_of = |heading: &str, rows: &[(&str, String)]| {
@@ -206,7 +193,7 @@ pub fn markdown(plan: &Plan) -> String {
             ("source", format!("`{}`.`{}`", cell(&plan.source.database), cell(&plan.source.table))),
             ("rows", rows),
             ("target", format!("`{}`.`{}`", cell(&plan.sink.schema), cell(&plan.sink.table))),
-            ("replaced", replaced),
+            ("replaced", replaced(plan)),
             ("lineage columns", plan.lineage.as_str().to_owned()),
             ("authored types", authored_types(plan)),
         ],
@@ -253,7 +240,28 @@ pub fn markdown(plan: &Plan) -> String {
     format!("# Plan of {}\n{text}\n{verdict}\n{}", cell(title), ignored.collect::<String>())
 }
 
-fn authored_types(plan: &Plan) -> String {
+/// What the publication replaces, as a sentence.
+fn replaced(plan: &Preview) -> String {
+    match &plan.strategy {
+        Strategy::FullRefresh { clear: Clear::Truncate } => {
+            "the whole table (TRUNCATE and INSERT in one transaction)".to_owned()
+        }
+        Strategy::FullRefresh { clear: Clear::Delete } => {
+            "the whole table (DELETE and INSERT in one transaction)".to_owned()
+        }
+        Strategy::PartitionReplace { spec, window: None } => {
+            format!("rows of a window on `{}` (no interval given yet; one transaction)", cell(spec.column()))
+        }
+        Strategy::PartitionReplace { window: Some(window), .. } => format!(
+            "rows with `{}` from {} to before {} (one transaction)",
+            cell(window.column()),
+            window.start().isoformat_z(),
+            window.end().isoformat_z()
+        ),
+    }
+}
+
+fn authored_types(plan: &Preview) -> String {
     if plan.overrides.is_empty() {
         return "none".to_owned();
     }

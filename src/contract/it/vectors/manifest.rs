@@ -39,6 +39,7 @@ fn options(case: &Case) -> Check {
         mode: case.text("load_strategy")?,
         strategy: None,
         additional_scope: configured("with_dedup") || configured("custom_predicate"),
+        interval_optional: false,
     });
     same("accepted", Some(verdict.is_ok()), case.field("accepted")?.as_bool())?;
     let code = verdict.as_ref().err().map(|refusal| refusal.code.as_str());
@@ -58,7 +59,7 @@ fn resolved(policy: &Policy, want: &Json) -> Check {
         SourceMode::ExactRawRows(scope) => ("exact_raw_rows", Some(scope_text(scope))),
     };
     let snapshot = Json::object([("mode", Json::from(mode)), ("replica_scope", Json::from(scope))]);
-    let window = policy.window.as_ref().map(|(_, window)| window);
+    let window = policy.window.as_ref().and_then(|(_, window)| window.as_ref());
     let got = Json::object([
         ("limits", limits.document()),
         ("effective_encoding_parallelism", Json::from(limits.encoders())),

@@ -6,6 +6,7 @@ mod identity;
 mod journal;
 mod manifest;
 mod names;
+mod plan;
 mod raw;
 mod recovery;
 mod rows;
@@ -88,7 +89,6 @@ const NOT_CHECKED: &[(&str, &str)] = &[
     ("rowbinary", "file staging, not due"),
     ("validated_file_staging", "file staging, not due"),
     ("sqlite_journal", "informative: another journal layout"),
-    ("plan_output", "informative: another program's output"),
 ];
 
 #[test]

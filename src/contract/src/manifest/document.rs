@@ -2,7 +2,7 @@
 
 use serde_norway::Value as Yaml;
 
-use super::{Plan, keys};
+use super::{Plan, Preview, keys};
 use crate::canon::{Finite, Json, Object};
 use crate::code;
 use crate::error::Refusal;
@@ -33,6 +33,21 @@ pub struct Process {
 /// Those of [`processes`] and [`Plan::from_process`]; `native_transfer.selector_required`,
 /// `native_transfer.selector_unknown`, `native_transfer.interval_conflict` when document and caller name different ends.
 pub fn parse(text: &str, selector: Option<&str>, interval_end: Option<&str>) -> Result<Plan, Refusal> {
+    let process = select(text, selector, interval_end)?;
+    Plan::from_process(&process.manifest, process.interval_end.as_deref())
+}
+
+/// As [`parse`], to look at: a window may lack its interval.
+///
+/// # Errors
+/// Those of [`parse`], but for a missing interval.
+pub fn preview(text: &str, selector: Option<&str>, interval_end: Option<&str>) -> Result<Preview, Refusal> {
+    let process = select(text, selector, interval_end)?;
+    Preview::of_process(&process.manifest, process.interval_end.as_deref())
+}
+
+/// The chosen process, with the interval's end from wherever it is given.
+fn select(text: &str, selector: Option<&str>, interval_end: Option<&str>) -> Result<Process, Refusal> {
     let mut processes = processes(text)?;
     let index = match selector {
         None if processes.len() == 1 => 0,
@@ -49,17 +64,18 @@ pub fn parse(text: &str, selector: Option<&str>, interval_end: Option<&str>) -> 
             )
         })?,
     };
-    let process = processes.swap_remove(index);
-    let interval_end = match (process.interval_end.as_deref(), interval_end) {
-        (Some(own), Some(given)) if own != given => {
-            return Err(Refusal::new(
-                code::INTERVAL_CONFLICT,
-                "the document already names the interval's end, and it is another one; give only one of them",
-            ));
+    let mut process = processes.swap_remove(index);
+    match (&process.interval_end, interval_end) {
+        (Some(own), Some(given)) if own != given => Err(Refusal::new(
+            code::INTERVAL_CONFLICT,
+            "the document already names the interval's end, and it is another one; give only one of them",
+        )),
+        (None, Some(given)) => {
+            process.interval_end = Some(given.to_owned());
+            Ok(process)
         }
-        (own, given) => own.or(given),
-    };
-    Plan::from_process(&process.manifest, interval_end)
+        _ => Ok(process),
+    }
 }
 
 /// The processes of a document, in its order.

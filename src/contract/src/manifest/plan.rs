@@ -48,7 +48,7 @@ pub enum Clear {
 
 /// What is replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Strategy {
+pub enum Strategy<W = RollingWindow> {
     /// The whole table.
     FullRefresh {
         /// How the table is emptied.
@@ -59,16 +59,17 @@ pub enum Strategy {
         /// The window as authored.
         spec: WindowSpec,
         /// The window's bounds.
-        window: RollingWindow,
+        window: W,
     },
 }
 
 /// A transfer that passed every check that needs no connection.
 ///
-/// There is no other way to get one than [`Plan::from_process`], so whatever takes a plan needs no check of its own.
+/// There is no other way to get one than [`Plan::from_process`], so whatever takes a plan needs no check of its own. `W` is
+/// what is known of a window's bounds: a plan to run has them, a [`Preview`] may not.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Plan {
+pub struct Plan<W = RollingWindow> {
     /// The process's name.
     pub name: Option<String>,
     /// What is read.
@@ -80,7 +81,7 @@ pub struct Plan {
     /// Where it goes.
     pub sink: TableName,
     /// What is replaced there.
-    pub strategy: Strategy,
+    pub strategy: Strategy<W>,
     /// Resource limits.
     pub limits: Limits,
     /// Verifier.
@@ -108,6 +109,9 @@ pub struct Plan {
     pub route: Json,
 }
 
+/// A plan to look at: its window may still lack an interval. Nothing runs from it.
+pub type Preview = Plan<Option<RollingWindow>>;
+
 impl Plan {
     /// The plan of one process.
     ///
@@ -118,28 +122,11 @@ impl Plan {
     /// `native_transfer.invalid_query_seconds`, `native_transfer.invalid_lineage_preset`,
     /// `native_transfer.invalid_full_refresh_clear`, `mssql_snapshot_reconciliation.target_physical_type_invalid:COL`.
     pub fn from_process(process: &Json, interval_end: Option<&str>) -> Result<Plan, Refusal> {
-        let process = process.as_object().ok_or_else(|| keys::invalid("manifest", "an object"))?;
-        let ignored_keys = keys::check(process)?;
-        let parts = Parts::of(process)?;
-        let options = parts.flat_options(interval_end);
-        let policy = policy::check(policy::Options {
-            options: &options,
-            mode: parts.strategy_mode,
-            strategy: Some(parts.strategy),
-            additional_scope: parts.strategy.get("custom_predicate").is_some_and(policy::is_set),
-        })?;
-        if process.get("quality").is_some_and(policy::is_set) {
-            return Err(Refusal::new(
-                code::QUALITY_POLICY_REQUIRES_COMPOSITION,
-                "quality policies are not part of this route; remove quality from the process",
-            ));
-        }
-        parts.plan(policy, ignored_keys)
-    }
-
-    /// The digest that stands for the route in operations and source bindings.
-    pub fn route_fingerprint(&self) -> Digest {
-        transaction::route_fingerprint(&self.route)
+        let preview = Preview::read(process, interval_end, false)?;
+        preview.map_window(|window| {
+            // The check above has refused a window without an interval already.
+            window.ok_or_else(|| Refusal::new(code::WINDOW_INTERVAL_REQUIRED, "a window needs the interval's end"))
+        })
     }
 
     /// The frozen window, if one is replaced.
@@ -162,16 +149,6 @@ impl Plan {
         }
     }
 
-    /// What the target port is asked for.
-    pub fn target_request(&self) -> TargetRequest {
-        TargetRequest {
-            table: self.sink.clone(),
-            state_schema: self.state_schema.clone(),
-            staging_schema: self.staging_schema.clone(),
-            truncates: self.strategy == Strategy::FullRefresh { clear: Clear::Truncate },
-        }
-    }
-
     /// What the publication does to the target.
     pub fn mutation(&self) -> Mutation {
         match &self.strategy {
@@ -181,6 +158,90 @@ impl Plan {
                 start: window.start().query_text(),
                 end: window.end().query_text(),
             },
+        }
+    }
+}
+
+impl Preview {
+    /// The preview of one process; without an interval a window has no bounds.
+    ///
+    /// # Errors
+    /// Those of [`Plan::from_process`], but for a missing interval.
+    pub fn of_process(process: &Json, interval_end: Option<&str>) -> Result<Preview, Refusal> {
+        Self::read(process, interval_end, true)
+    }
+
+    fn read(process: &Json, interval_end: Option<&str>, interval_optional: bool) -> Result<Preview, Refusal> {
+        let process = process.as_object().ok_or_else(|| keys::invalid("manifest", "an object"))?;
+        let ignored_keys = keys::check(process)?;
+        let parts = Parts::of(process)?;
+        let options = parts.flat_options(interval_end);
+        let policy = policy::check(policy::Options {
+            options: &options,
+            mode: parts.strategy_mode,
+            strategy: Some(parts.strategy),
+            additional_scope: parts.strategy.get("custom_predicate").is_some_and(policy::is_set),
+            interval_optional,
+        })?;
+        if process.get("quality").is_some_and(policy::is_set) {
+            return Err(Refusal::new(
+                code::QUALITY_POLICY_REQUIRES_COMPOSITION,
+                "quality policies are not part of this route; remove quality from the process",
+            ));
+        }
+        parts.plan(policy, ignored_keys)
+    }
+}
+
+impl From<Plan> for Preview {
+    fn from(plan: Plan) -> Preview {
+        match plan.map_window(|window| Ok::<_, std::convert::Infallible>(Some(window))) {
+            Ok(preview) => preview,
+            Err(never) => match never {},
+        }
+    }
+}
+
+impl<W> Plan<W> {
+    /// The digest that stands for the route in operations and source bindings.
+    pub fn route_fingerprint(&self) -> Digest {
+        transaction::route_fingerprint(&self.route)
+    }
+
+    fn map_window<V, E>(self, map: impl FnOnce(W) -> Result<V, E>) -> Result<Plan<V>, E> {
+        let strategy = match self.strategy {
+            Strategy::FullRefresh { clear } => Strategy::FullRefresh { clear },
+            Strategy::PartitionReplace { spec, window } => Strategy::PartitionReplace { spec, window: map(window)? },
+        };
+        Ok(Plan {
+            strategy,
+            name: self.name,
+            source: self.source,
+            mode: self.mode,
+            mode_authored: self.mode_authored,
+            sink: self.sink,
+            limits: self.limits,
+            verification: self.verification,
+            verification_authored: self.verification_authored,
+            import: self.import,
+            layout: self.layout,
+            overrides: self.overrides,
+            lineage: self.lineage,
+            state_schema: self.state_schema,
+            staging_schema: self.staging_schema,
+            query_seconds: self.query_seconds,
+            ignored_keys: self.ignored_keys,
+            route: self.route,
+        })
+    }
+
+    /// What the target port is asked for.
+    pub fn target_request(&self) -> TargetRequest {
+        TargetRequest {
+            table: self.sink.clone(),
+            state_schema: self.state_schema.clone(),
+            staging_schema: self.staging_schema.clone(),
+            truncates: matches!(self.strategy, Strategy::FullRefresh { clear: Clear::Truncate }),
         }
     }
 
@@ -243,7 +304,7 @@ impl<'a> Parts<'a> {
         flat
     }
 
-    fn plan(&self, policy: Policy, ignored_keys: Vec<String>) -> Result<Plan, Refusal> {
+    fn plan(&self, policy: Policy, ignored_keys: Vec<String>) -> Result<Preview, Refusal> {
         let source = self.source_relation()?;
         let sink = self.sink_table()?;
         let state_schema = self.schema("state_schema", STATE_SCHEMA_DEFAULT)?;
@@ -302,7 +363,10 @@ impl<'a> Parts<'a> {
         target_name(authored.unwrap_or(default), &format!("sink.options.{key}"))
     }
 
-    fn strategy(&self, window: Option<(WindowSpec, RollingWindow)>) -> Result<Strategy, Refusal> {
+    fn strategy(
+        &self,
+        window: Option<(WindowSpec, Option<RollingWindow>)>,
+    ) -> Result<Strategy<Option<RollingWindow>>, Refusal> {
         let authored = self.sink_options.get("full_refresh").and_then(|options| options.get("clear"));
         let clear = match authored.and_then(Json::as_str) {
             None | Some("truncate") => Clear::Truncate,
@@ -370,7 +434,7 @@ fn target_name(text: &str, path: &str) -> Result<String, Refusal> {
 }
 
 /// The route document: everything of the plan that makes another operation when it changes.
-fn route(plan: &Plan) -> Json {
+fn route(plan: &Preview) -> Json {
     let (scope, mode) = match plan.mode {
         SourceMode::QueryVisible => (None, "query_visible"),
         SourceMode::ExactRawRows(scope) => (Some(scope_text(scope)), "exact_raw_rows"),

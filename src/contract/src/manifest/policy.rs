@@ -71,6 +71,8 @@ pub struct Options<'a> {
     pub strategy: Option<&'a Object>,
     /// A predicate or deduplication that is configured beside the options.
     pub additional_scope: bool,
+    /// Whether a window may stay without an interval: to look at a route, not to run it.
+    pub interval_optional: bool,
 }
 
 /// Options that passed every check.
@@ -88,8 +90,8 @@ pub struct Policy {
     pub layout: LayoutVersion,
     /// How rows are read.
     pub mode: SourceMode,
-    /// The window as authored and as frozen; `None` for full_refresh.
-    pub window: Option<(WindowSpec, RollingWindow)>,
+    /// The window as authored, and as frozen where there is an interval; `None` for full_refresh.
+    pub window: Option<(WindowSpec, Option<RollingWindow>)>,
 }
 
 /// Checks the options.
@@ -199,7 +201,7 @@ fn layout(value: Option<&Json>) -> Result<LayoutVersion, Refusal> {
     }
 }
 
-fn window(route: Options<'_>) -> Result<Option<(WindowSpec, RollingWindow)>, Refusal> {
+fn window(route: Options<'_>) -> Result<Option<(WindowSpec, Option<RollingWindow>)>, Refusal> {
     let authored = route.options.get("mssql_native_window").filter(|window| !window.is_null());
     if route.mode == "full_refresh" && authored.is_some() {
         return Err(Refusal::new(
@@ -213,14 +215,15 @@ fn window(route: Options<'_>) -> Result<Option<(WindowSpec, RollingWindow)>, Ref
     match (route.mode, authored) {
         ("full_refresh", _) => Ok(None),
         ("partition_replace", Some(authored)) => {
-            let interval = route.options.get("interval").and_then(Json::as_object).ok_or_else(|| {
-                Refusal::new(
+            let interval = route.options.get("interval").and_then(Json::as_object);
+            if interval.is_none() && !route.interval_optional {
+                return Err(Refusal::new(
                     code::WINDOW_INTERVAL_REQUIRED,
                     "a window needs the interval's end: spec.interval.end, or --interval-end",
-                )
-            })?;
+                ));
+            }
             let spec = WindowSpec::parse(authored)?;
-            let frozen = spec.freeze(interval.get("interval_end"))?;
+            let frozen = interval.map(|interval| spec.freeze(interval.get("interval_end"))).transpose()?;
             Ok(Some((spec, frozen)))
         }
         _ => Err(Refusal::new(
