@@ -103,7 +103,16 @@ struct Files {
     /// Length of the log when it held nothing but the state.
     baseline: AtomicU64,
     /// Holds the operating system's lock on the folder.
-    _lock: File,
+    lock: File,
+}
+
+impl Drop for Files {
+    /// A child process that is just being started holds a copy of the descriptor, so closing ours would not be enough.
+    fn drop(&mut self) {
+        if let Err(error) = self.lock.unlock() {
+            eprintln!("the data folder was not unlocked: {error}");
+        }
+    }
 }
 
 /// The store of one server.
@@ -149,7 +158,7 @@ impl Store {
             log: LogWriter::new(log.file, log.length, log.sequence, options.durability),
             options,
             baseline: AtomicU64::new(0),
-            _lock: lock,
+            lock,
         };
         Ok(Arc::new(Self::with(recovered, Some(files), generation)))
     }
@@ -345,11 +354,11 @@ impl Store {
         let Some(files) = &self.files else { return };
         let length = files.log.length();
         let limit = files.options.compact_above_bytes.max(2 * files.baseline.load(Ordering::Relaxed));
-        if length > limit {
-            if let Err(error) = self.checkpoint() {
-                files.baseline.store(length, Ordering::Relaxed);
-                eprintln!("the redo log was not compacted: {error}");
-            }
+        if length > limit
+            && let Err(error) = self.checkpoint()
+        {
+            files.baseline.store(length, Ordering::Relaxed);
+            eprintln!("the redo log was not compacted: {error}");
         }
     }
 

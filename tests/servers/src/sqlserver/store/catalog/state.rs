@@ -82,7 +82,7 @@ impl CatalogState {
         }
         let versions = self.records.entry(key.clone()).or_default();
         let before = std::mem::replace(&mut versions.pending, pending);
-        self.clean(key);
+        self.clean(key, before.as_ref().and_then(|before| before.record.as_ref()));
         before
     }
 
@@ -91,22 +91,33 @@ impl CatalogState {
         if let Some(CatalogRecord::Object(object)) = &record {
             self.index_names(object);
         }
-        self.records.entry(key.clone()).or_default().committed = record;
-        self.clean(key);
+        let before = std::mem::replace(&mut self.records.entry(key.clone()).or_default().committed, record);
+        self.clean(key, before.as_ref());
     }
 
     /// Makes `transaction`'s pending change the committed record.
     pub(in crate::sqlserver::store) fn commit(&mut self, transaction: TransactionId, key: &CatalogKey) {
         let Some(versions) = self.records.get_mut(key) else { return };
-        if let Some(pending) = versions.pending.take_if(|pending| pending.transaction == transaction) {
-            versions.committed = pending.record;
-        }
-        self.clean(key);
+        let Some(pending) = versions.pending.take_if(|pending| pending.transaction == transaction) else { return };
+        let before = std::mem::replace(&mut versions.committed, pending.record);
+        self.clean(key, before.as_ref());
     }
 
-    fn clean(&mut self, key: &CatalogKey) {
-        if self.records.get(key).is_some_and(|it| it.committed.is_none() && it.pending.is_none()) {
-            self.records.remove(key);
+    /// Forgets a record of which nothing is left; `last` is what it was until now.
+    fn clean(&mut self, key: &CatalogKey, last: Option<&CatalogRecord>) {
+        if !self.records.get(key).is_some_and(|it| it.committed.is_none() && it.pending.is_none()) {
+            return;
+        }
+        self.records.remove(key);
+        let Some(CatalogRecord::Object(object)) = last else { return };
+        for name in object_names(object) {
+            let name = (object.database, object.schema, fold_name(name));
+            if let Some(ids) = self.names.get_mut(&name) {
+                ids.remove(&object.id);
+                if ids.is_empty() {
+                    self.names.remove(&name);
+                }
+            }
         }
     }
 
@@ -136,10 +147,10 @@ impl CatalogState {
         let mut answer = Lookup::Missing;
         for id in ids {
             let Some(versions) = self.records.get(&CatalogKey::Object(*id)) else { continue };
-            if let Some(record) = versions.seen_by(transaction).filter(|record| matches(record)) {
-                if let CatalogRecord::Object(object) = record {
-                    return Lookup::Found(object.clone());
-                }
+            if let Some(record) = versions.seen_by(transaction).filter(|record| matches(record))
+                && let CatalogRecord::Object(object) = record
+            {
+                return Lookup::Found(object.clone());
             }
             let foreign = versions.pending.as_ref().filter(|pending| pending.transaction != transaction);
             if foreign.and_then(|pending| pending.record.as_ref()).is_some_and(matches) {

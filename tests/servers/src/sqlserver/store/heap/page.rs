@@ -180,11 +180,13 @@ impl Page {
     /// Marks a slot as changed by `transaction`, replacing an earlier mark of it.
     pub(in super::super) fn mark(&mut self, slot: u32, transaction: TransactionId, deleted: bool) {
         self.unmark(slot);
-        if let Some(last) = self.marks.last_mut() {
-            if last.transaction == transaction && last.deleted == deleted && last.last + 1 == slot {
-                last.last = slot;
-                return;
-            }
+        if let Some(last) = self.marks.last_mut()
+            && last.transaction == transaction
+            && last.deleted == deleted
+            && last.last + 1 == slot
+        {
+            last.last = slot;
+            return;
         }
         self.marks.push(MarkRange { first: slot, last: slot, transaction, deleted });
     }

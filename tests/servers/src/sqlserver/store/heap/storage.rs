@@ -131,12 +131,12 @@ impl TableState {
         let mut ghosts = HashSet::new();
         for (key, row) in range.entries(&index.entries) {
             let Some(page) = self.page(row) else { continue };
-            if !page.is_clean() {
-                if let (RowState::Written(writer), Some(bytes)) = (page.state(row.slot()), page.row(row.slot())) {
-                    let present = index.key_of(bytes, row)?;
-                    if present != *key && (writer == reader || range.contains(&present) || !ghosts.insert(row)) {
-                        continue;
-                    }
+            if !page.is_clean()
+                && let (RowState::Written(writer), Some(bytes)) = (page.state(row.slot()), page.row(row.slot()))
+            {
+                let present = index.key_of(bytes, row)?;
+                if present != *key && (writer == reader || range.contains(&present) || !ghosts.insert(row)) {
+                    continue;
                 }
             }
             rows.push(row);

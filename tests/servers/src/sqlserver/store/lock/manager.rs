@@ -335,10 +335,10 @@ impl LockTable {
             // `min_by_key` takes the first of equals, and the cycle begins with the requester.
             let Some(victim) = cycle.into_iter().min_by_key(|session| self.priority(*session)) else { return };
             let Some(resource) = self.waiting.get(&victim).cloned() else { return };
-            if let Some(entry) = self.entries.get(&resource) {
-                if let Some(request) = entry.queue.iter().find(|request| request.session == victim) {
-                    request.waiter.finish(Outcome::Deadlock);
-                }
+            if let Some(entry) = self.entries.get(&resource)
+                && let Some(request) = entry.queue.iter().find(|request| request.session == victim)
+            {
+                request.waiter.finish(Outcome::Deadlock);
             }
             self.dequeue(victim, &resource);
         }

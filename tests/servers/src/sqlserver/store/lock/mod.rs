@@ -6,6 +6,8 @@
 mod applock;
 mod manager;
 mod mode;
+#[cfg(test)]
+mod tests;
 mod waiter;
 
 use std::sync::Arc;

@@ -156,10 +156,10 @@ impl Recovered {
     fn apply(&mut self, operation: Operation<'_>) -> Result<(), StoreError> {
         match operation {
             Operation::Put(record) => {
-                if let CatalogRecord::Object(object) = &*record {
-                    if object.table().is_some() {
-                        self.storages.entry(object.id).or_insert_with(|| empty(object.id));
-                    }
+                if let CatalogRecord::Object(object) = &*record
+                    && object.table().is_some()
+                {
+                    self.storages.entry(object.id).or_insert_with(|| empty(object.id));
                 }
                 self.catalog.set_committed(&record.key(), Some(*record));
             }
@@ -200,11 +200,11 @@ impl Recovered {
 
     fn finish(&mut self) -> Result<(), StoreError> {
         for record in self.catalog.committed() {
-            if let CatalogRecord::Object(object) = record {
-                if let (Some(definition), Some(storage)) = (object.table(), self.storages.get(&object.id)) {
-                    debug_assert_ne!(object.database, TEMPDB, "nothing of tempdb is logged");
-                    storage.state.write().finish_replay(definition)?;
-                }
+            if let CatalogRecord::Object(object) = record
+                && let (Some(definition), Some(storage)) = (object.table(), self.storages.get(&object.id))
+            {
+                debug_assert_ne!(object.database, TEMPDB, "nothing of tempdb is logged");
+                storage.state.write().finish_replay(definition)?;
             }
         }
         Ok(())

@@ -98,10 +98,10 @@ impl LogWriter {
             return Ok(());
         }
         let end = self.write_pending(&mut target)?;
-        if self.durability == Durability::Fsync {
-            if let Err(error) = target.file.sync_data() {
-                return Err(fail(&mut target, &error));
-            }
+        if self.durability == Durability::Fsync
+            && let Err(error) = target.file.sync_data()
+        {
+            return Err(fail(&mut target, &error));
         }
         target.flushed = end;
         Ok(())

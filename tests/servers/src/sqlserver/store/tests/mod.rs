@@ -1,6 +1,10 @@
 //! Tests of the store as a whole.
 
+mod concurrency;
+mod durability;
 mod model;
+mod objects;
+mod process_death;
 
 use std::sync::Arc;
 

@@ -37,13 +37,13 @@ impl Transaction {
             if state.ended {
                 return Err(StoreError::TransactionEnded);
             }
-            if let Some(lock) = state.table_locks.get_mut(&table) {
-                if lock.now.covers(mode) {
-                    if hold == Hold::Transaction {
-                        lock.kept = Some(lock.kept.map_or(mode, |kept| kept.combine(mode)));
-                    }
-                    return Ok(());
+            if let Some(lock) = state.table_locks.get_mut(&table)
+                && lock.now.covers(mode)
+            {
+                if hold == Hold::Transaction {
+                    lock.kept = Some(lock.kept.map_or(mode, |kept| kept.combine(mode)));
                 }
+                return Ok(());
             }
         }
         self.store.locks().acquire(&self.session, self.owner(), Resource::Object(table), mode, timeout)?;
@@ -87,7 +87,11 @@ impl Transaction {
 
     /// Gives the update lock of a row back that [`ReadMode::Update`](super::ReadMode::Update) took and the statement does not need.
     pub fn release_row(&self, table: ObjectId, row: RowId) {
-        self.store.locks().release(self.owner(), &Resource::Row { table, row });
+        if self.store.locks().release(self.owner(), &Resource::Row { table, row })
+            && let Some(count) = self.state.lock().row_locks.get_mut(&table)
+        {
+            *count = count.saturating_sub(1);
+        }
     }
 
     /// The mode in which this transaction holds a table.
@@ -126,7 +130,7 @@ impl Transaction {
             *count += 1;
             *count
         };
-        if count >= ESCALATE_ABOVE && (count - ESCALATE_ABOVE) % ESCALATE_AGAIN == 0 {
+        if count >= ESCALATE_ABOVE && (count - ESCALATE_ABOVE).is_multiple_of(ESCALATE_AGAIN) {
             self.escalate(table, mode)?;
         }
         Ok(true)

@@ -95,6 +95,12 @@ impl Transaction {
         &self.session
     }
 
+    /// Its store.
+    #[must_use]
+    pub fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
     fn owner(&self) -> Owner {
         Owner::Transaction(self.id)
     }

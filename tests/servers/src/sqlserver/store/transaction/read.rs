@@ -121,10 +121,10 @@ impl Transaction {
 
     /// Locks a row as the mode asks and reads it when no other transaction's change stands in the way.
     fn visit(&self, storage: &Storage, row: RowId, mode: ReadMode) -> Result<Option<RowRef>, StoreError> {
-        if let Some(lock) = mode.row_lock() {
-            if !self.lock_row(storage.table, row, lock, !mode.skips())? {
-                return Ok(None);
-            }
+        if let Some(lock) = mode.row_lock()
+            && !self.lock_row(storage.table, row, lock, !mode.skips())?
+        {
+            return Ok(None);
         }
         loop {
             let page = storage.state.read().page(row).map(Arc::clone);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::super::catalog::state::Pending;
 use super::super::catalog::{CatalogKey, CatalogRecord, ObjectId};
 use super::super::error::StoreError;
-use super::super::heap::{Ghost, Overwritten, RowId, Storage, Updated};
+use super::super::heap::{Ghost, Overwritten, RowId, RowState, Storage, Updated};
 use super::super::lock::LockMode;
 use super::super::log::{Operation, encode_append_start};
 use super::super::row::put_varint;
@@ -192,13 +192,14 @@ impl State {
     }
 }
 
-/// Appends operations that give a table exactly the rows of `storage`.
+/// Appends operations that give a table exactly the rows of `storage`, without those that this transaction has deleted.
 pub(super) fn log_storage(storage: &Storage, redo: &mut Vec<u8>) {
     Operation::NewStorage(storage.table).encode(redo);
     let state = storage.state.read();
     for (number, page) in (0u32..).zip(state.pages()) {
         for slot in 0..page.slot_count() {
-            if let Some(bytes) = page.row(slot) {
+            let is_there = matches!(page.state(slot), RowState::Committed | RowState::Written(_));
+            if let Some(bytes) = page.row(slot).filter(|_| is_there) {
                 encode_append_start(storage.table, RowId::new(number, slot), 1, redo);
                 put_varint(bytes.len() as u64, redo);
                 redo.extend_from_slice(bytes);
