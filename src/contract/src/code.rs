@@ -159,6 +159,30 @@ codes! {
     STAGE_COMPLETE_CHANGED = "mssql_native.stage_complete_changed",
         "The completion record does not match its receipts or metadata.",
         "Treat it as tampering or a bug: keep the journal, do not publish.";
+    INVALID_JOURNAL = "mssql_native.invalid_journal",
+        "The journal holds a record that does not belong to its run or is not known.",
+        "Keep the journal and do not act on it; use the version that wrote it.";
+    PUBLICATION_PHASE_ORDER = "mssql_native.publication_phase_order",
+        "A step of the publication came out of order.",
+        "Inspect the run; resume goes on from the last proved step.";
+    JOURNAL_IDENTITY_CHANGED = "mssql_native.journal_identity_changed",
+        "The journal of the run carries another identity than the run has now.",
+        "Use the manifest, limits and version that started the run, or retire it.";
+    NONPUBLICATION_FROZEN = "mssql_native.nonpublication_frozen",
+        "The run is proved unpublished; no attempt of it may go on.",
+        "Retire it and start a new run.";
+    NONPUBLICATION_REQUIRED = "mssql_native.nonpublication_required",
+        "Stages can be retired only after the run is proved unpublished.",
+        "Reconcile the run first.";
+    RECEIPT_EVENT_MISMATCH = "mssql_native.receipt_event_mismatch",
+        "A chunk receipt does not agree with the verified event of its attempt.",
+        "Do not publish; inspect the run.";
+    UNVERIFIED_ATTEMPTS = "mssql_native.unverified_attempts",
+        "The run cannot be completed or settled while an attempt is neither verified nor retired.",
+        "Reconcile the run.";
+    SOURCE_EOF_REQUIRED = "mssql_native.source_EOF_required",
+        "The run cannot go on to publication before its source end is sealed.",
+        "Start a new run.";
     RECOVERY_PLAN_INVALID = "mssql_native.recovery_plan_invalid",
         "The stored recovery plan is not of its closed form.",
         "Keep the journal and do not act on it.";

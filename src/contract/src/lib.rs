@@ -32,4 +32,5 @@ pub mod sql_type;
 pub mod target_digest;
 pub mod target_layout;
 pub mod transaction;
+pub mod transfer;
 pub mod window;

@@ -169,6 +169,12 @@ pub fn nonpublication_proof(invocation_key: Digest) -> Digest {
     Digest::of(format!("{invocation_key}:pre_eof_nonpublication").as_bytes())
 }
 
+/// The digest of the proof that a sealed run is not published and cannot be: seen under the publication locks with the
+/// run fence raised.
+pub fn unpublished_proof(invocation_key: Digest) -> Digest {
+    Digest::of(format!("{invocation_key}:unpublished_under_publication_lock").as_bytes())
+}
+
 /// Order key of a chunk in a receipt.
 pub fn order_key(ordinal: u64) -> String {
     format!("native:{ordinal:020}")
