@@ -37,7 +37,6 @@ mod tests;
 pub use error::WireError;
 pub use prelogin::Encryption;
 
-pub(crate) use backend::Backend;
 pub(crate) use connection::{Shared, serve, stopped};
 pub(crate) use query_log::QueryLog;
 

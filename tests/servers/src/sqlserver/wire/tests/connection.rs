@@ -224,7 +224,7 @@ fn a_bulk_load_is_undone_by_attention_ignore_bit_cut_message_and_death() {
     let server = ScriptedServer::start();
     let mut client = server.client();
     let start = hex(&format!("{BULK_COLUMNS} {BULK_ROW}"));
-    let mut begin = |client: &mut Client| {
+    let begin = |client: &mut Client| {
         client.packet(0x07, 0, &start);
         assert_eq!(server.event(), Event::Row(vec![Value::BigInt(5)]));
     };

@@ -3,6 +3,7 @@
 
 mod bulk;
 mod connection;
+mod foreign;
 mod login;
 mod random_bytes;
 mod requests;

@@ -53,7 +53,7 @@ impl Script {
     }
 }
 
-/// Its batches: `rows N` gives N rows of 1000 characters, `wait` waits for a cancel, `fail` raises error 50000,
+/// Its batches: `rows N` gives N rows of 1000 characters, `types` one row of every type, `wait` waits for a cancel, `fail` raises error 50000,
 /// `die` ends the connection, anything else does nothing.
 struct ScriptedSession {
     script: Arc<Script>,
@@ -98,7 +98,7 @@ impl ScriptedSession {
     fn wait(&mut self) -> BatchEnd {
         let (wake, woken) = channel();
         let wake = Mutex::new(wake);
-        self.cancel.on_cancel(1, Box::new(move || drop(wake.lock().unwrap().send(()))));
+        self.cancel.on_cancel(1, Box::new(move || wake.lock().unwrap().send(()).unwrap_or_default()));
         self.script.tell(Event::Waiting);
         while !self.cancel.is_cancelled() {
             woken.recv_timeout(PATIENCE).expect("a cancel");
@@ -125,6 +125,7 @@ impl SqlSession for ScriptedSession {
         match sql.split_once(' ') {
             Some(("rows", count)) => return self.rows(count.parse().unwrap(), out),
             _ if sql == "wait" => return self.wait(),
+            _ if sql == "types" => return super::foreign::answer_types(out),
             _ if sql == "fail" => out.error(&failure(50000, 16)),
             _ if sql == "die" => {
                 out.error(&failure(50000, 20));
