@@ -117,6 +117,8 @@ impl WireColumn {
             SqlType::BigInt => "Int64".to_owned(),
             SqlType::Real => "Float32".to_owned(),
             SqlType::Float(_) => "Float64".to_owned(),
+            // The documents name the widest common decimal for a declaration that gives no precision.
+            SqlType::Decimal { .. } if !self.declared.contains('(') => "Decimal(38,9)".to_owned(),
             SqlType::Decimal { precision, scale, .. } => format!("Decimal({precision},{scale})"),
             SqlType::Money => "Decimal(19,4)".to_owned(),
             SqlType::SmallMoney => "Decimal(10,4)".to_owned(),

@@ -3,7 +3,7 @@
 //! A window is resolved against the caller's interval end only. There is no clock here, so the same manifest and interval
 //! always give the same bounds.
 
-use crate::canon::{Json, Object, legacy_digest};
+use crate::canon::{Json, legacy_digest};
 use crate::civil::{Instant, MICROS_PER_SECOND};
 use crate::code;
 use crate::digest::Digest;
@@ -254,18 +254,6 @@ impl RollingWindow {
     pub fn fingerprint(&self) -> Digest {
         legacy_digest(&self.document())
     }
-}
-
-/// Whether a recovery plan's window is one that could have been frozen: null, or exactly column, start and end, the
-/// bounds with an offset and in order.
-pub fn valid_plan_window(window: &Json) -> bool {
-    let bounds = |members: &Object| {
-        let text = |key: &str| members.get(key).and_then(Json::as_str).filter(|text| !text.is_empty());
-        let (start, end) = (Instant::parse(text("start")?)?, Instant::parse(text("end")?)?);
-        text("column")?;
-        Some(members.len() == 3 && start < end)
-    };
-    window.is_null() || window.as_object().and_then(bounds) == Some(true)
 }
 
 #[cfg(test)]

@@ -57,14 +57,14 @@ fn layout(case: &Case) -> Result<WireLayout, String> {
 #[derive(Default)]
 struct Owned {
     texts: Vec<String>,
-    units: Vec<Vec<u16>>,
+    points: Vec<Vec<u32>>,
     bytes: Vec<Vec<u8>>,
 }
 
 enum Slot {
     Ready(Cell<'static>),
     Text(usize),
-    Units(usize),
+    Points(usize),
     Bytes(usize),
 }
 
@@ -78,7 +78,7 @@ fn encode(layout: &WireLayout, row: &Value, max: u64) -> Result<Result<Vec<u8>, 
         .map(|slot| match slot {
             Slot::Ready(cell) => cell,
             Slot::Text(index) => Cell::Text(&owned.texts[index]),
-            Slot::Units(index) => Cell::Utf16(&owned.units[index]),
+            Slot::Points(index) => Cell::CodePoints(&owned.points[index]),
             Slot::Bytes(index) => Cell::Bytes(&owned.bytes[index]),
         })
         .collect();
@@ -95,11 +95,11 @@ fn slot(value: &Value, owned: &mut Owned) -> Result<Slot, String> {
     if let Some(flag) = value["bool"].as_bool() {
         return Ok(Slot::Ready(Cell::Bool(flag)));
     }
-    if let Some(units) = value["str_code_points"].as_array() {
-        let points = units.iter().map(|point| point.as_u64().and_then(|point| u32::try_from(point).ok()));
+    if let Some(points) = value["str_code_points"].as_array() {
+        let points = points.iter().map(|point| point.as_u64().and_then(|point| u32::try_from(point).ok()));
         let points = points.collect::<Option<Vec<_>>>().ok_or("code points are no numbers")?;
-        owned.units.push(points.into_iter().flat_map(utf16).collect());
-        return Ok(Slot::Units(owned.units.len() - 1));
+        owned.points.push(points);
+        return Ok(Slot::Points(owned.points.len() - 1));
     }
     if let Some(text) = text("str") {
         owned.texts.push(text.to_owned());
@@ -130,14 +130,6 @@ fn slot(value: &Value, owned: &mut Owned) -> Result<Slot, String> {
         return fail(format!("unknown tagged value {value}"));
     };
     Ok(Slot::Ready(cell))
-}
-
-fn utf16(point: u32) -> Vec<u16> {
-    match char::from_u32(point) {
-        Some(character) => character.encode_utf16(&mut [0; 2]).to_vec(),
-        // A surrogate code point stands alone as one unit.
-        None => vec![point as u16],
-    }
 }
 
 fn decimal(text: &str) -> Result<Cell<'static>, String> {

@@ -204,8 +204,9 @@ fn variable(column: &WireColumn, value: &Value<'_>, remaining: u64, out: &mut Ve
             let text = std::str::from_utf8(bytes).map_err(|_| code::INVALID_UTF8_SOURCE_TEXT)?;
             push_text(column, text, remaining, out)
         }
-        Value::Utf16(units) if !binary => {
-            let text = String::from_utf16(units).map_err(|_| code::INVALID_VALUE)?;
+        Value::CodePoints(points) if !binary => {
+            let text = points.iter().map(|point| char::from_u32(*point)).collect::<Option<String>>();
+            let text = text.ok_or(code::INVALID_VALUE)?;
             push_text(column, &text, remaining, out)
         }
         _ => Err(code::INVALID_VALUE),

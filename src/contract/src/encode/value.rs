@@ -14,8 +14,8 @@ pub enum Value<'a> {
     Float(f64),
     /// Unicode text.
     Text(&'a str),
-    /// Text as UTF-16 code units, which may hold lone surrogates.
-    Utf16(&'a [u16]),
+    /// Text as code points, which may hold surrogates; those are refused, also in pairs.
+    CodePoints(&'a [u32]),
     /// Text as source bytes, not yet proven to be UTF-8; a binary column takes them as they are.
     SourceBytes(&'a [u8]),
     /// Binary.

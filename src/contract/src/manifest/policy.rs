@@ -260,26 +260,23 @@ fn strategy_scope(mode: &str, strategy: &Object) -> Result<(), Refusal> {
 }
 
 fn source_options(options: &Object) -> Result<(), Refusal> {
-    let empty = Object::new();
-    let nested = match options.get("source_options") {
-        None => &empty,
-        Some(Json::Object(nested)) => nested,
-        Some(_) => {
-            return Err(Refusal::new(code::SOURCE_OPTIONS_INVALID, "source_options must be an object"));
-        }
-    };
-    for scope in [options, nested] {
-        if let Some(key) = UNSUPPORTED_SOURCE_OPTIONS.iter().find(|key| scope.get(**key).is_some_and(is_authored)) {
-            return Err(Refusal {
-                code: crate::error::Code::new(code::SOURCE_POLICY_UNSUPPORTED),
-                message: format!(
-                    "the source option {key} belongs to another route; this one reads whole ordinary columns"
-                )
-                .into(),
-            });
-        }
+    own_route_only(options)?;
+    match options.get("source_options") {
+        None => Ok(()),
+        Some(Json::Object(nested)) => own_route_only(nested),
+        Some(_) => Err(Refusal::new(code::SOURCE_OPTIONS_INVALID, "source_options must be an object")),
     }
-    Ok(())
+}
+
+fn own_route_only(scope: &Object) -> Result<(), Refusal> {
+    match UNSUPPORTED_SOURCE_OPTIONS.iter().find(|key| scope.get(**key).is_some_and(is_authored)) {
+        None => Ok(()),
+        Some(key) => Err(Refusal {
+            code: crate::error::Code::new(code::SOURCE_POLICY_UNSUPPORTED),
+            message: format!("the source option {key} belongs to another route; this one reads whole ordinary columns")
+                .into(),
+        }),
+    }
 }
 
 /// Anything but null, false, 0 and the empty text.

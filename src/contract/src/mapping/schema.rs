@@ -132,3 +132,41 @@ pub fn valid_identifier(name: &str) -> bool {
     bytes.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::port::source::ReplicaScope;
+
+    const RAW: SourceMode = SourceMode::ExactRawRows(ReplicaScope::SingleServer);
+
+    fn code(columns: &[(&str, &str, &str)], mode: SourceMode, window: Option<&str>) -> String {
+        let columns: Vec<_> = columns
+            .iter()
+            .map(|(name, type_text, default_kind)| CatalogSourceColumn {
+                name: (*name).to_owned(),
+                type_text: (*type_text).to_owned(),
+                default_kind: (*default_kind).to_owned(),
+            })
+            .collect();
+        admit_source_schema(&columns, mode, window).map_or_else(|refusal| refusal.code.to_string(), |_| "ok".to_owned())
+    }
+
+    #[test]
+    fn columns_are_admitted_or_named_wrong() {
+        let plain = SourceMode::QueryVisible;
+        let good = [("id", "Int64", ""), ("at", "DateTime64(6, 'UTC')", "")];
+        assert_eq!(code(&good, RAW, Some("at")), "ok");
+        assert_eq!(code(&good, RAW, Some("id")), code::WINDOW_COLUMN_MISSING);
+        assert_eq!(code(&good, RAW, Some("none")), code::WINDOW_COLUMN_MISSING);
+        assert_eq!(code(&[], plain, None), code::ORDINARY_COLUMNS_REQUIRED);
+        assert_eq!(code(&[("a", "Int64", "ALIAS")], plain, None), code::ORDINARY_COLUMNS_REQUIRED);
+        assert_eq!(code(&[("a", "Int64", ""), ("a", "Int64", "")], plain, None), code::DUPLICATE_COLUMNS);
+        assert_eq!(code(&[("a b", "Int64", "")], plain, None), code::SOURCE_IDENTIFIER_INVALID);
+        assert_eq!(code(&[("_part", "String", "")], RAW, None), code::SOURCE_PROVENANCE_INCOMPLETE);
+        assert_eq!(code(&[("_part", "String", "")], plain, None), "ok");
+        assert_eq!(code(&[("a", "Array(Int8)", "")], plain, None), code::SOURCE_TYPE_UNSUPPORTED);
+        let reserved = code(&[("__dpone__x", "Int64", "")], plain, None);
+        assert_eq!(reserved, "native_transfer.reserved_column_name:__dpone__x");
+    }
+}

@@ -186,3 +186,95 @@ fn find<'a>(catalog: &'a [CatalogColumn], name: &str) -> Option<&'a CatalogColum
 fn same_name(left: &str, right: &str) -> bool {
     left.to_lowercase() == right.to_lowercase()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::WireLayout;
+    use crate::source_type::SourceType;
+
+    fn source(name: &str, text: &str) -> AdmittedColumn {
+        AdmittedColumn { name: name.to_owned(), source_type: SourceType::parse(text).expect(text) }
+    }
+
+    fn target(name: &str, type_text: &str, nullable: bool) -> CatalogColumn {
+        CatalogColumn {
+            name: name.to_owned(),
+            type_text: type_text.to_owned(),
+            nullable,
+            collation: None,
+            not_writable: None,
+        }
+    }
+
+    /// The kinds of difference of one column; `wanted` is the resolved type.
+    fn kinds(wanted: &str, nullable: bool, existing: CatalogColumn) -> Vec<&'static str> {
+        let wanted = SqlType::parse(wanted).expect(wanted);
+        let changes = compare_target(&[("a", wanted, nullable)], &[existing]);
+        changes.into_iter().map(|change| change.kind.as_str()).collect()
+    }
+
+    #[test]
+    fn differences_have_their_kinds() {
+        for (wanted, existing, want) in [
+            ("float", "float(53)", vec![]),
+            ("decimal(20,0)", "numeric(20,0)", vec![]),
+            ("decimal(20,0)", "bigint", vec!["type_widen"]),
+            ("nvarchar(max)", "nvarchar(100)", vec!["type_widen"]),
+            ("tinyint", "bigint", vec!["type_change"]),
+            ("real", "float(53)", vec!["type_change"]),
+            ("datetime2(0)", "datetime2(6)", vec!["type_change"]),
+            ("bit", "bigint", vec!["type_change"]),
+            ("date", "datetime2(6)", vec!["type_change"]),
+            ("bigint", "xml", vec!["type_change"]),
+        ] {
+            assert_eq!(kinds(wanted, false, target("a", existing, false)), want, "{wanted} over {existing}");
+        }
+        assert_eq!(kinds("bigint", true, target("a", "bigint", false)), ["nullability_relax"]);
+        assert_eq!(kinds("bigint", false, target("a", "bigint", true)), ["nullability_tighten"]);
+        assert_eq!(kinds("bigint", false, target("A", "bigint", false)), ["column_case_change"]);
+        assert_eq!(kinds("bigint", false, target("b", "bigint", false)), ["column_missing", "column_unexpected"]);
+        let identity = CatalogColumn { not_writable: Some("identity"), ..target("a", "bigint", false) };
+        assert_eq!(kinds("bigint", false, identity), ["column_not_writable"]);
+    }
+
+    #[test]
+    fn an_existing_target_gives_the_wire_its_spelling() {
+        let columns = [source("id", "Int64"), source("x", "Nullable(Float64)"), source("d", "UInt8")];
+        let overrides = Overrides::from([("d".to_owned(), "bigint".to_owned())]);
+        let catalog = [
+            target("id", "bigint", true),
+            target("x", "float(53)", true),
+            target("d", "bigint", false),
+            target("__dpone__load_id", "varchar(26)", false),
+            target("__dpone__loaded_at", "datetime2(7)", false),
+        ];
+        let mapped = admit_target(&columns, &overrides, &catalog, LineagePreset::Minimal).expect("admitted");
+        let wire: Vec<String> = mapped.iter().map(MappedColumn::wire_type).collect();
+        assert_eq!(wire, ["bigint", "float(53) nullable", "bigint"]);
+        let names = mapped.iter().map(|column| column.source.name.as_str());
+        let layout = WireLayout::new(names.zip(wire.iter().map(String::as_str))).expect("layout");
+        assert!(crate::target_layout::admit_row(&layout).is_ok());
+
+        let code = |overrides: &Overrides, catalog: &[CatalogColumn], preset| {
+            admit_target(&columns, overrides, catalog, preset).expect_err("refused").code.to_string()
+        };
+        let none = Overrides::new();
+        assert_eq!(
+            code(&none, &catalog, LineagePreset::Minimal),
+            "native_transfer.target_schema_mismatch:type_change:d"
+        );
+        let off = code(&overrides, &catalog, LineagePreset::Off);
+        assert_eq!(off, "native_transfer.lineage_columns_mismatch:__dpone__load_id");
+        let bare = code(&overrides, &catalog[..3], LineagePreset::Minimal);
+        assert_eq!(bare, "native_transfer.lineage_columns_mismatch:__dpone__load_id");
+    }
+
+    #[test]
+    fn narrow_text_is_refused() {
+        let overrides = Overrides::from([("t".to_owned(), "varchar(10)".to_owned())]);
+        let catalog = [target("t", "varchar(10)", false)];
+        let refusal = admit_target(&[source("t", "String")], &overrides, &catalog, LineagePreset::Off);
+        assert_eq!(refusal.expect_err("refused").code.as_str(), code::UTF8_COLLATION_AUTHORITY_REQUIRED);
+    }
+}
