@@ -17,6 +17,8 @@ pub(crate) enum Event {
     Transaction,
     Bulk,
     Attention,
+    /// A request has run; its answer is not complete yet, so what it did is done before the client can know.
+    End,
     /// A message that is not TDS.
     Refused,
     Disconnect,
@@ -31,6 +33,7 @@ impl Event {
             Self::Transaction => "transaction",
             Self::Bulk => "bulk",
             Self::Attention => "attention",
+            Self::End => "end",
             Self::Refused => "refused",
             Self::Disconnect => "disconnect",
         }

@@ -66,6 +66,7 @@ pub(crate) struct Response<'a> {
     procedure_returned: bool,
     /// An ERROR was written after the last DONE.
     error_open: bool,
+    last_error: Option<i32>,
     closed: bool,
     /// The engine gave a value that its column cannot carry.
     faulty: bool,
@@ -82,6 +83,7 @@ impl<'a> Response<'a> {
             pending: None,
             procedure_returned: false,
             error_open: false,
+            last_error: None,
             closed: false,
             faulty: false,
         }
@@ -90,6 +92,11 @@ impl<'a> Response<'a> {
     /// Whether the engine broke the contract of its columns; the connection must end.
     pub(crate) fn is_faulty(&self) -> bool {
         self.faulty
+    }
+
+    /// Number of the last error that was written.
+    pub(crate) fn last_error(&self) -> Option<i32> {
+        self.last_error
     }
 
     /// Starts a call of an RPC request with the positions of its output parameters, in order.
@@ -255,6 +262,7 @@ impl BatchSink for Response<'_> {
         let server_name = Arc::clone(&self.queue.server_name);
         self.token(|out| tokens::error(out, error, &server_name));
         self.error_open = true;
+        self.last_error = Some(error.number);
     }
 
     fn info(&mut self, info: &SqlError) {

@@ -202,6 +202,7 @@ impl Worker {
     /// Ends an answer. The final DONE acknowledges an attention that came while the request ran.
     fn answer(&mut self, response: Response<'_>, end: BatchEnd) -> Next {
         let faulty = response.is_faulty();
+        self.log.write(self.session.id(), Event::End, &end_text(end, response.last_error()));
         let attention = self.turn.end();
         if attention {
             self.log.write(self.session.id(), Event::Attention, "");
@@ -286,6 +287,15 @@ fn call_text(call: &RpcCall) -> String {
     match statement.map(|param| &param.value) {
         Some(Value::String(text)) => format!("{}: {text}", call.procedure),
         _ => call.procedure.clone(),
+    }
+}
+
+fn end_text(end: BatchEnd, last_error: Option<i32>) -> String {
+    match (end, last_error) {
+        (BatchEnd::Finished, None) => "finished".to_owned(),
+        (BatchEnd::Finished, Some(number)) => format!("error {number}"),
+        (BatchEnd::Cancelled, _) => "cancelled".to_owned(),
+        (BatchEnd::ConnectionBroken, _) => "broken".to_owned(),
     }
 }
 
