@@ -9,6 +9,7 @@
 pub mod attempt;
 pub mod block;
 pub mod canon;
+pub mod capacity;
 pub mod civil;
 pub mod code;
 pub mod completion;
