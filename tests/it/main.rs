@@ -1,1 +1,3 @@
 //! Integration tests of the whole road, one binary.
+
+mod direction;

@@ -1,3 +1,38 @@
-//! The `native-transfer` command.
+//! The `native-transfer` command: composition root, no logic of its own.
 
-fn main() {}
+#![recursion_limit = "256"]
+
+mod arguments;
+mod connections;
+mod logging;
+mod manifest;
+mod output;
+mod progress;
+mod run;
+mod world;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use arguments::{Arguments, CatalogCommand, Command};
+use runtime::Scope;
+
+fn main() -> ExitCode {
+    logging::start();
+    // Why exit 2 by clap itself: usage errors are the only ones with that code (design.md 4).
+    let arguments = Arguments::parse();
+    let code = match arguments.command {
+        Command::Run(arguments) => run::run(arguments, Scope::Run),
+        Command::Admit(arguments) => run::run(arguments, Scope::Admit),
+        Command::Extract(arguments) => run::run(arguments, Scope::Extract),
+        Command::Publish(arguments) => run::run(arguments, Scope::Publish),
+        Command::Plan(arguments) => manifest::plan(&arguments),
+        Command::Inspect(arguments) => run::inspect(&arguments),
+        Command::TargetCatalog(CatalogCommand::Print(arguments)) => {
+            let staging = arguments.staging_schema.as_deref().unwrap_or(&arguments.state_schema);
+            output::print(&sink_sqlserver::catalog_script(&arguments.state_schema, staging, &arguments.loader))
+        }
+    };
+    ExitCode::from(code)
+}

@@ -1,1 +1,33 @@
 //! Execution over ports: driver, pipeline, settlement.
+//!
+//! Reading order: `driver` (one run and what each end means), `admit` and `frozen` (what is decided before the first
+//! effect), `pipeline` with `frames`, `spool` and `chunk` (rows into verified stages), `sealed` (the end of source),
+//! `publish` (from there to custody released), `settle` (what a failed run leaves), `inspect` (a run from its journal
+//! alone). `records` says what is durable.
+
+mod admit;
+mod capacity;
+mod chunk;
+mod context;
+mod driver;
+mod evidence;
+mod frames;
+mod frozen;
+mod inspect;
+mod journal;
+mod observations;
+mod pipeline;
+mod progress;
+mod publish;
+mod records;
+mod report;
+mod sealed;
+mod settle;
+mod spool;
+
+pub use driver::{Request, Scope, run};
+pub use inspect::{Inspection, inspect};
+pub use observations::{Observations, Operation, Phase, PhaseSummary};
+pub use progress::{Progress, ProgressReading, Stage};
+pub use report::{End, Outcome};
+pub use tokio_util::sync::CancellationToken;

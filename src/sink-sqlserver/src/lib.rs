@@ -18,7 +18,7 @@ mod target;
 mod tls;
 mod writer;
 
-pub use options::ConnectOptions;
+pub use options::{ConnectOptions, Timeouts};
 pub use sql::catalog::{CATALOG_VERSION, batches as catalog_batches, script as catalog_script};
 pub use target::SqlServerTarget;
 pub use writer::SqlServerWriter;

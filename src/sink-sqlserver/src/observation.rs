@@ -8,7 +8,7 @@ use contract::port::target::{
     CapacityObservation, TableName, TargetColumn, TargetObservation, TargetRequest, TargetTable,
 };
 
-use crate::error::SessionError;
+use crate::error::{SessionError, refuse};
 use crate::session::{Cell, Row, Session};
 use crate::sql::{catalog, observe};
 use crate::target::field;
@@ -154,6 +154,18 @@ pub(crate) fn spell(name: &str, max_length: i64, precision: i64, scale: i64) -> 
         "float" => format!("float({precision})"),
         "datetime2" | "time" | "datetimeoffset" => format!("{name}({scale})"),
         _ => name.to_string(),
+    }
+}
+
+/// A refused or missing view of space is a refusal, never a guess.
+pub(crate) fn capacity_unavailable(error: SessionError) -> PortError {
+    match error {
+        SessionError::Transport => error.observing(),
+        refused => refuse(
+            "mssql_native.target_capacity_unavailable",
+            "space at the target cannot be observed: grant VIEW SERVER STATE and VIEW DATABASE STATE to the loader",
+        )
+        .caused_by(refused),
     }
 }
 

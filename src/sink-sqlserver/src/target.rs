@@ -65,16 +65,9 @@ impl Target for SqlServerTarget {
 
     async fn capacity(&self, _request: &TargetRequest) -> Result<CapacityObservation, PortError> {
         let mut session = self.session("capacity").await?;
-        let observation = observation::observe_capacity(&mut session, self.statement()).await;
+        let observed = observation::observe_capacity(&mut session, self.statement()).await;
         session.close().await;
-        observation.map_err(|error| match error {
-            SessionError::Transport => error.observing(),
-            refused => refuse(
-                "mssql_native.target_capacity_unavailable",
-                "space at the target cannot be observed: grant VIEW SERVER STATE and VIEW DATABASE STATE to the loader",
-            )
-            .caused_by(refused),
-        })
+        observed.map_err(observation::capacity_unavailable)
     }
 
     async fn claim(&self, request: &Claim) -> Result<ClaimOutcome, PortError> {

@@ -15,7 +15,7 @@ use crate::error::{SessionError, refuse};
 use crate::observation::spell;
 use crate::options::ConnectOptions;
 use crate::session::{Cell, Session};
-use crate::sql::{digest, ident, stage};
+use crate::sql::{digest, ident, observe, stage};
 use crate::target::{LOCK_TIMEOUT_MS, digests, field, object_id, session_lock};
 
 /// Largest native row that any plan admits; the file itself was bounded when it was sealed.
@@ -163,6 +163,15 @@ impl StageWriter for SqlServerWriter {
         let row = self.session.row(&batch, self.options.timeouts.bulk).await.map_err(SessionError::observing)?;
         let (observation, _) = digests(&row, digest::SINGLE_FIELDS).map_err(SessionError::observing)?;
         Ok(observation)
+    }
+
+    async fn allocated_bytes(&mut self) -> Result<u64, PortError> {
+        let row = self
+            .session
+            .row(observe::STAGES, self.options.timeouts.statement)
+            .await
+            .map_err(crate::observation::capacity_unavailable)?;
+        field(&row, 1).and_then(Cell::count).map_err(SessionError::observing)
     }
 
     async fn close(self) -> Result<(), PortError> {

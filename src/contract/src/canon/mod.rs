@@ -226,6 +226,3 @@ impl TryFrom<&serde_json::Value> for Json {
         })
     }
 }
-
-#[cfg(test)]
-mod tests;

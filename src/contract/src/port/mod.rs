@@ -8,3 +8,4 @@
 pub mod journal;
 pub mod source;
 pub mod target;
+pub mod world;

@@ -332,7 +332,7 @@ pub enum Mutation {
     PartitionReplace {
         /// Window column.
         column: String,
-        /// Inclusive start as `YYYY-MM-DDTHH:MM:SS.ffffff`, UTC.
+        /// Inclusive start as `YYYY-MM-DD HH:MM:SS.ffffff`, UTC.
         start: String,
         /// Exclusive end, same form.
         end: String,
@@ -548,6 +548,9 @@ pub trait StageWriter: Send {
         stage: &StageRef,
         expected_rows: u64,
     ) -> impl Future<Output = Result<DigestObservation, PortError>> + Send;
+
+    /// Reserved bytes of all stage tables of the database, seen on this session (contract.md 5.5).
+    fn allocated_bytes(&mut self) -> impl Future<Output = Result<u64, PortError>> + Send;
 
     /// Releases the applock and closes the session.
     fn close(self) -> impl Future<Output = Result<(), PortError>> + Send;

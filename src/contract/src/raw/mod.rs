@@ -17,7 +17,6 @@ pub mod eof;
 pub mod extension;
 pub mod facts;
 pub mod freeze;
-pub mod gate;
 pub mod marker;
 pub mod partition;
 pub mod parts;

@@ -102,7 +102,7 @@ pub(crate) fn mutate(request: &PublishRequest) -> String {
         Mutation::PartitionReplace { column, start, end } => {
             let column = bracket(column);
             let scope = format!(
-                " WHERE {column} >= CONVERT(datetime2(6), {}, 126) AND {column} < CONVERT(datetime2(6), {}, 126)",
+                " WHERE {column} >= CONVERT(datetime2(6), {}, 121) AND {column} < CONVERT(datetime2(6), {}, 121)",
                 literal(start),
                 literal(end)
             );

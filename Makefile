@@ -1,0 +1,41 @@
+# Two commands: `make demo` moves real rows, `make test` proves everything. Both install what they need.
+SHELL := /bin/bash
+export NT_CACHE ?= $(HOME)/.cache/native-transfer
+TESTKIT := target/debug/testkit
+
+.PHONY: help setup tools build check test demo demo-down bench clean-demo
+
+help: ## what there is to run
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+setup: ## install what the machine lacks
+	@tools/setup.sh
+
+tools: setup ## fetch the engine and the foreign clients of the test kit
+	@tests/tools/libchdb.sh
+	@tests/tools/python-env.sh
+
+build: setup ## build every binary
+	cargo build --workspace --all-targets --locked
+
+check: setup ## the fast part: format, lints, unit tests, vectors
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo test --locked -p contract -p runtime -p journal-sqlite
+	cargo test --locked --lib -p source-clickhouse -p sink-sqlserver
+
+test: tools ## everything
+	cargo fmt --all --check
+	cargo build --workspace --all-targets --locked
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo test --workspace --locked
+
+demo: tools ## move 336,776 flights and check them with foreign clients (KEEP=1 leaves the servers running)
+	cargo build --locked -p cli -p testkit
+	@demo/run.sh
+
+demo-down: ## end the servers of a kept demo
+	@demo/down.sh
+
+bench: setup ## rows/s, MB/s, CPU s per million rows, overlap and peak RSS of each stage of the road
+	@tools/bench.sh

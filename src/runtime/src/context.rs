@@ -1,0 +1,86 @@
+//! What every step of a run shares.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use contract::custody::CustodyRecord;
+use contract::digest::Digest;
+use contract::error::PortError;
+use contract::manifest::Plan;
+use contract::names;
+use contract::port::journal::NewRecord;
+use contract::port::target::{RunFence, Target};
+use contract::port::world::World;
+
+use crate::frozen::Frozen;
+use crate::journal::JournalHandle;
+use crate::observations::Observations;
+use crate::progress::Progress;
+use crate::records::{CUSTODY, Records};
+use crate::settle::fenced;
+use crate::spool::Spool;
+
+/// One run under one opening of the journal.
+#[derive(Debug)]
+pub(crate) struct RunContext<T, W> {
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) run_id: String,
+    /// SHA-256 hex of the run id: the run's key in the journal and its folder of chunk files.
+    pub(crate) run_key: String,
+    pub(crate) target: Arc<T>,
+    pub(crate) world: Arc<W>,
+    pub(crate) journal: JournalHandle,
+    pub(crate) spool: Spool,
+    pub(crate) progress: Progress,
+    pub(crate) observations: Observations,
+    pub(crate) publication_lock_timeout_ms: u32,
+}
+
+/// The run's key in the journal.
+pub(crate) fn run_key(run_id: &str) -> String {
+    Digest::of(run_id.as_bytes()).to_string()
+}
+
+/// The folder of a run's chunk files.
+pub(crate) fn spool(root: &std::path::Path, run_key: &str) -> Result<Spool, PortError> {
+    Spool::create(&PathBuf::from(root), &run_key[..32])
+}
+
+impl<T: Target, W: World> RunContext<T, W> {
+    /// The time now as records carry it.
+    pub(crate) fn now(&self) -> String {
+        self.world.now().isoformat_z()
+    }
+
+    /// All records of the run.
+    pub(crate) async fn records(&self) -> Result<Records, PortError> {
+        self.journal.records(&self.run_key).await.map(Records::new)
+    }
+
+    /// Appends records; durable when it returns.
+    pub(crate) async fn append(&self, records: Vec<NewRecord>) -> Result<(), PortError> {
+        self.journal.append(records).await.map(drop)
+    }
+
+    /// This opener's fence for a frozen run.
+    pub(crate) fn fence(&self, frozen: &Frozen) -> RunFence {
+        let header = self.journal.header();
+        RunFence {
+            operation_key: frozen.operation.operation_key,
+            epoch: header.epoch,
+            // The journal checks the form of its header when it is opened.
+            opener_nonce: header.opener_nonce.parse().unwrap_or(Digest::from_bytes([0; 32])),
+        }
+    }
+
+    /// Makes this opener the one that may act at the target.
+    pub(crate) async fn raise_fence(&self, frozen: &Frozen) -> Result<(), PortError> {
+        if self.target.raise_fence(&frozen.request, &self.fence(frozen)).await? { Ok(()) } else { Err(fenced()) }
+    }
+
+    /// The local custody record of a target.
+    pub(crate) async fn custody(&self, target_id: &str) -> Result<Option<CustodyRecord>, PortError> {
+        let record = self.journal.latest_shared(CUSTODY, &names::custody_key(target_id)).await?;
+        record.map(|record| CustodyRecord::decode(record.payload.as_bytes())).transpose().map_err(PortError::from)
+    }
+}
