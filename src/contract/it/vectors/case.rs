@@ -149,6 +149,13 @@ impl Differences {
         Differences { rules }
     }
 
+    /// File and group of each rule.
+    pub fn subjects(&self) -> impl Iterator<Item = (&str, &str)> {
+        let text = |rule: &'_ Value, key: &str| rule[key].as_str().is_some();
+        assert!(self.rules.iter().all(|rule| text(rule, "file") && text(rule, "group") && text(rule, "why")));
+        self.rules.iter().filter_map(|rule| Some((rule["file"].as_str()?, rule["group"].as_str()?)))
+    }
+
     pub fn apply(&self, file: &str, case: &Value) -> Value {
         let mut case = case.clone();
         for rule in &self.rules {

@@ -2,6 +2,7 @@
 
 mod canonical;
 mod case;
+mod facts;
 mod identity;
 mod journal;
 mod manifest;
@@ -107,5 +108,14 @@ fn files_without_checks_are_named() {
         for group in groups {
             say(&format!("skipped: {name} {group} ({reason})"));
         }
+    }
+}
+
+#[test]
+fn every_difference_is_explained() {
+    let page = default_folder().join("../../docs/reference/differences.md");
+    let page = std::fs::read_to_string(&page).unwrap_or_else(|error| panic!("{}: {error}", page.display()));
+    for (file, group) in case::Differences::read(&default_folder().join("differences.json")).subjects() {
+        assert!(page.contains(&format!("\n## {file}: {group}\n")), "no section for {file}: {group}");
     }
 }

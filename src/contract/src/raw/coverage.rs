@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest as _, Sha256};
 
+use super::offsets::{INTERVALS_MAX, Offsets};
 use super::parts::PartInventory;
 use crate::canon::{Json, strict_digest, write_strict_text};
 use crate::code;
@@ -20,6 +21,11 @@ pub struct Coverage {
     by_name: BTreeMap<Vec<u8>, usize>,
     last: usize,
     rows: u64,
+    /// Rows that were recorded before.
+    repeated: u64,
+    /// Intervals of all parts but the last observed one; `None` once there were too many to keep.
+    other_intervals: Option<usize>,
+    intervals_max: usize,
 }
 
 #[derive(Debug, Clone)]
@@ -30,6 +36,7 @@ struct Part {
     prefix: Sha256,
     rows: u64,
     sum: TypedSum,
+    offsets: Offsets,
 }
 
 impl Part {
@@ -38,7 +45,7 @@ impl Part {
         write_strict_text(&mut prefix, name);
         prefix.push(b',');
         let prefix = Sha256::new_with_prefix(prefix);
-        Part { name: name.to_owned(), physical_rows, prefix, rows: 0, sum: TypedSum::ZERO }
+        Part { name: name.to_owned(), physical_rows, prefix, rows: 0, sum: TypedSum::ZERO, offsets: Offsets::default() }
     }
 
     fn add(&mut self, offset: u64) {
@@ -70,27 +77,81 @@ impl Coverage {
     pub fn new(inventory: &PartInventory) -> Self {
         let parts: Vec<Part> = inventory.iter().map(|part| Part::new(&part.name, part.rows)).collect();
         let by_name = parts.iter().enumerate().map(|(index, part)| (part.name.clone().into_bytes(), index)).collect();
-        Coverage { parts, by_name, last: 0, rows: 0 }
+        Coverage {
+            parts,
+            by_name,
+            last: 0,
+            rows: 0,
+            repeated: 0,
+            other_intervals: Some(0),
+            intervals_max: INTERVALS_MAX,
+        }
     }
 
     /// Records one row.
     ///
     /// # Errors
     /// `mssql_native.source_provenance_incomplete` when the part is not in the inventory or the offset is not one of
-    /// its rows.
+    /// its rows. A row that was recorded before counts again; [`Coverage::refuse_repetition`] says so at the end.
     #[inline]
     pub fn observe(&mut self, part: &[u8], offset: u64) -> Result<(), Refusal> {
         let same = self.parts.get(self.last).is_some_and(|last| last.name.as_bytes() == part);
         if !same {
-            self.last = *self.by_name.get(part).ok_or_else(unproven)?;
+            self.switch(part)?;
         }
         let entry = self.parts.get_mut(self.last).ok_or_else(unproven)?;
         if offset >= entry.physical_rows {
             return Err(unproven());
         }
-        entry.add(offset);
+        if let Some(others) = self.other_intervals {
+            self.repeated += u64::from(!entry.offsets.insert(offset));
+            if others + entry.offsets.intervals() > self.intervals_max {
+                self.forget_offsets();
+            }
+        }
+        if let Some(entry) = self.parts.get_mut(self.last) {
+            entry.add(offset);
+        }
         self.rows += 1;
         Ok(())
+    }
+
+    /// Makes another part the last observed one.
+    fn switch(&mut self, part: &[u8]) -> Result<(), Refusal> {
+        let index = *self.by_name.get(part).ok_or_else(unproven)?;
+        let intervals = |index: usize| self.parts.get(index).map_or(0, |part| part.offsets.intervals());
+        if let Some(others) = self.other_intervals {
+            self.other_intervals = Some(others + intervals(self.last) - intervals(index));
+        }
+        self.last = index;
+        Ok(())
+    }
+
+    fn forget_offsets(&mut self) {
+        self.other_intervals = None;
+        for part in &mut self.parts {
+            part.offsets = Offsets::default();
+        }
+    }
+
+    /// Whether every row so far was checked against every other for repetition. `false` for a stream whose offsets are
+    /// too scattered to keep; evidence says so, nothing is refused.
+    pub fn repetition_checked(&self) -> bool {
+        self.other_intervals.is_some()
+    }
+
+    /// To be asked before the end is sealed.
+    ///
+    /// # Errors
+    /// `mssql_native.source_provenance_incomplete` when some row was recorded twice.
+    pub fn refuse_repetition(&self) -> Result<(), Refusal> {
+        if self.repeated == 0 {
+            return Ok(());
+        }
+        Err(Refusal::new(
+            code::SOURCE_PROVENANCE_INCOMPLETE,
+            "The source returned a physical row twice; nothing was published, start a new run.",
+        ))
     }
 
     /// Rows recorded.
@@ -165,6 +226,36 @@ mod tests {
         assert!(coverage.observe(b"c", 0).is_err(), "unknown part");
         assert!(coverage.observe(b"\xff", 0).is_err(), "a name that is no text");
         assert_eq!((coverage.rows(), coverage.touched_parts()), (2, 2));
+    }
+
+    #[test]
+    fn a_row_seen_twice_refuses_the_end() {
+        let mut coverage = Coverage::new(&inventory(&[("a", 10), ("b", 10)]));
+        for (part, offset) in [(b"a", 3), (b"b", 3), (b"a", 4), (b"a", 2), (b"b", 9)] {
+            assert!(coverage.observe(part, offset).is_ok(), "{part:?} {offset}");
+        }
+        assert!(coverage.repetition_checked() && coverage.refuse_repetition().is_ok());
+        for (part, offset) in [(b"a", 3), (b"a", 2), (b"b", 3), (b"b", 9)] {
+            let mut twice = coverage.clone();
+            assert!(twice.observe(part, offset).is_ok());
+            assert!(twice.refuse_repetition().is_err(), "{part:?} {offset}");
+            assert_eq!(twice.rows(), 6);
+        }
+    }
+
+    #[test]
+    fn scattered_offsets_are_counted_but_not_kept_for_ever() {
+        let mut coverage = Coverage::new(&inventory(&[("a", u64::MAX), ("b", u64::MAX)]));
+        coverage.intervals_max = 10;
+        for index in 0..10 {
+            let part: &[u8] = if index % 3 == 0 { b"a" } else { b"b" };
+            assert!(coverage.observe(part, index * 2).is_ok());
+            assert!(coverage.repetition_checked());
+        }
+        assert!(coverage.observe(b"a", 100).is_ok());
+        assert!(!coverage.repetition_checked());
+        assert!(coverage.observe(b"a", 0).is_ok() && coverage.refuse_repetition().is_ok(), "no longer checked");
+        assert_eq!(coverage.rows(), 12);
     }
 
     #[test]

@@ -18,6 +18,7 @@ pub mod extension;
 pub mod facts;
 pub mod freeze;
 pub mod marker;
+pub mod offsets;
 pub mod partition;
 pub mod parts;
 pub mod profile;
