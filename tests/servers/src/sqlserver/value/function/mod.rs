@@ -8,6 +8,7 @@ mod date;
 mod date_parts;
 mod format;
 mod hash;
+mod json;
 mod logic;
 mod math;
 mod rounding;
@@ -112,6 +113,7 @@ pub fn resolve_function(name: &str, arguments: &[Argument<'_>]) -> Result<Scalar
         logic::FUNCTIONS,
         hash::FUNCTIONS,
         format::FUNCTIONS,
+        json::FUNCTIONS,
     ];
     let found = tables.into_iter().flatten().find(|(known, _)| *known == upper);
     let Some((known, resolver)) = found else {

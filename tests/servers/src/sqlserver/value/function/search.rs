@@ -10,10 +10,12 @@ use super::{Resolver, ScalarFunction};
 
 pub(super) const FUNCTIONS: &[(&str, Resolver)] = &[
     ("CHARINDEX", charindex),
+    ("DIFFERENCE", difference),
     ("PARSENAME", parsename),
     ("PATINDEX", patindex),
     ("QUOTENAME", quotename),
     ("REPLACE", replace),
+    ("SOUNDEX", soundex),
     ("STRING_ESCAPE", string_escape),
     ("TRANSLATE", translate),
 ];
@@ -253,5 +255,52 @@ fn string_escape(call: &Call<'_>) -> Result<ScalarFunction, ValueError> {
             }
         }
         Ok(Value::String(Text::from_units(&escaped)))
+    })
+}
+
+/// The letter and three digits of a word's sound; letters that sound alike count once, also across H and W.
+fn soundex_code(text: &str) -> String {
+    let digit = |letter: char| match letter.to_ascii_uppercase() {
+        'B' | 'F' | 'P' | 'V' => '1',
+        'C' | 'G' | 'J' | 'K' | 'Q' | 'S' | 'X' | 'Z' => '2',
+        'D' | 'T' => '3',
+        'L' => '4',
+        'M' | 'N' => '5',
+        'R' => '6',
+        'H' | 'W' => '-',
+        _ => '0',
+    };
+    let mut letters = text.trim_start().chars().take_while(char::is_ascii_alphabetic);
+    let Some(first) = letters.next() else { return String::from("0000") };
+    let mut code = String::from(first.to_ascii_uppercase());
+    let mut last = digit(first);
+    for sound in letters.map(digit).filter(|sound| *sound != '-') {
+        if sound != last && sound != '0' && code.len() < 4 {
+            code.push(sound);
+        }
+        last = sound;
+    }
+    format!("{code:0<4}")
+}
+
+fn soundex(call: &Call<'_>) -> Result<ScalarFunction, ValueError> {
+    call.count(1..=1)?;
+    let text = call.text(0)?;
+    call.returns(SqlType::varchar(5), move |arguments, _| {
+        Ok(text.text(&arguments[0])?.map_or(Value::Null, |text| Value::text(&soundex_code(&text.to_string()))))
+    })
+}
+
+/// How many of the four characters of two sounds agree.
+fn difference(call: &Call<'_>) -> Result<ScalarFunction, ValueError> {
+    call.count(2..=2)?;
+    let (left, right) = (call.text(0)?, call.text(1)?);
+    call.returns(SqlType::Int, move |arguments, _| {
+        let (Some(left), Some(right)) = (left.text(&arguments[0])?, right.text(&arguments[1])?) else {
+            return Ok(Value::Null);
+        };
+        let (left, right) = (soundex_code(&left.to_string()), soundex_code(&right.to_string()));
+        let same = left.chars().zip(right.chars()).filter(|(left, right)| left == right).count();
+        Ok(Value::Int(i32::try_from(same).unwrap_or(0)))
     })
 }

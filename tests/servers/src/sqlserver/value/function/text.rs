@@ -1,6 +1,7 @@
 //! Texts: lengths, parts, building ("String functions (Transact-SQL)").
 
 use super::super::conversion::{CastOptions, cast, fit_text};
+use super::super::operator::compare_units;
 use super::super::{Bytes, Collation, Length, SqlType, Text, Value, ValueError};
 use super::call::{Call, Taken, display_length, longest, position, position_type, variable};
 use super::{Resolver, ScalarFunction};
@@ -14,16 +15,16 @@ pub(super) const FUNCTIONS: &[(&str, Resolver)] = &[
     ("LEFT", left),
     ("LEN", len),
     ("LOWER", |call| mapped(call, |text| change_case(text, char::to_lowercase))),
-    ("LTRIM", |call| mapped(call, |text| trim(text, true, false))),
+    ("LTRIM", |call| trimmed(call, true, false)),
     ("NCHAR", nchar),
     ("REPLICATE", replicate),
     ("REVERSE", reverse),
     ("RIGHT", right),
-    ("RTRIM", |call| mapped(call, |text| trim(text, false, true))),
+    ("RTRIM", |call| trimmed(call, false, true)),
     ("SPACE", space),
     ("STUFF", stuff),
     ("SUBSTRING", substring),
-    ("TRIM", |call| mapped(call, |text| trim(text, true, true))),
+    ("TRIM", |call| trimmed(call, true, true)),
     ("UNICODE", unicode),
     ("UPPER", |call| mapped(call, |text| change_case(text, char::to_uppercase))),
 ];
@@ -80,10 +81,29 @@ fn mapped(call: &Call<'_>, map: fn(&Text) -> Text) -> Result<ScalarFunction, Val
     })
 }
 
-fn trim(text: &Text, leading: bool, trailing: bool) -> Text {
-    let start = if leading { text.units().take_while(|unit| *unit == SPACE).count() } else { 0 };
-    let end = if trailing { text.units().rev().take_while(|unit| *unit == SPACE).count() } else { 0 };
-    text.slice(start, text.len().saturating_sub(end))
+/// `TRIM(text)`, `TRIM(characters FROM text)` (its arguments in this order), `LTRIM(text [, characters])`, `RTRIM`.
+fn trimmed(call: &Call<'_>, leading: bool, trailing: bool) -> Result<ScalarFunction, ValueError> {
+    call.count(1..=2)?;
+    let pair = call.arguments.len() == 2;
+    let text_at = usize::from(pair && leading && trailing);
+    let taken = call.text(text_at)?;
+    let characters = if pair { Some(call.text(1 - text_at)?) } else { None };
+    let collation = taken.to.collation().unwrap_or(Collation::DEFAULT);
+    call.returns(variable(&taken.to, None), move |arguments, _| {
+        let characters = match &characters {
+            None => Some(vec![SPACE]),
+            Some(taken) => taken.text(&arguments[1 - text_at])?.map(|characters| characters.to_units()),
+        };
+        let (Some(text), Some(characters)) = (taken.text(&arguments[text_at])?, characters) else {
+            return Ok(Value::Null);
+        };
+        let cut = |unit: &u16| {
+            characters.iter().any(|known| known == unit || compare_units(*known, *unit, collation).is_eq())
+        };
+        let start = if leading { text.units().take_while(|unit| cut(unit)).count() } else { 0 };
+        let end = if trailing { text.units().rev().take_while(|unit| cut(unit)).count() } else { 0 };
+        Ok(Value::String(text.slice(start, text.len().saturating_sub(end))))
+    })
 }
 
 /// Maps each code unit for itself, as Windows does: no mapping changes the length of a text.

@@ -83,6 +83,12 @@ fn texts() {
         ("LTRIM('  a ')", "a "),
         ("RTRIM(' a  ')", " a"),
         ("TRIM('  test  ')", "test"),
+        ("TRIM('.,! '; '     #     test    .')", "#     test"),
+        ("LTRIM('123abc.'; '123.')", "abc."),
+        ("RTRIM('.123abc.'; 'abc.')", ".123"),
+        ("SOUNDEX('Smith')", "S530"),
+        ("SOUNDEX('Smythe')", "S530"),
+        ("DIFFERENCE('Green'; 'Greene')", "4"),
         ("CONCAT('a'; NULL; 1; 2.50)", "a12.50"),
         ("CONCAT('a')", "error 189"),
         ("CONCAT_WS(','; '1 Microsoft Way'; NULL; NULL; 'Redmond'; 'WA'; 98052)", "1 Microsoft Way,Redmond,WA,98052"),
@@ -131,6 +137,43 @@ fn searching_and_names() {
         ("PARSENAME('[a.b].[c]]d]'; 1)", "c]d"),
         ("PARSENAME('a.b'; 3)", "NULL"),
         ("STRING_ESCAPE('\\   /  \"'; 'json')", "\\\\   \\/  \\\""),
+    ]);
+}
+
+#[test]
+fn json() {
+    let info =
+        r#"'{"info": {"type": 1, "address": {"town": "Bristol", "a b": null}, "tags": ["Sport", "Water \u0041"]}}'"#;
+    for (path, value, query) in [
+        (
+            "$",
+            "NULL",
+            r#"{"info": {"type": 1, "address": {"town": "Bristol", "a b": null}, "tags": ["Sport", "Water \u0041"]}}"#,
+        ),
+        ("$.info.type", "1", "NULL"),
+        ("$.info.address.town", "Bristol", "NULL"),
+        ("$.info.address", "NULL", r#"{"town": "Bristol", "a b": null}"#),
+        ("$.info.address.\"a b\"", "NULL", "NULL"),
+        ("$.info.tags[1]", "Water A", "NULL"),
+        ("$.info.tags", "NULL", r#"["Sport", "Water \u0041"]"#),
+        ("$.info.nothing", "NULL", "NULL"),
+        ("strict $.info.nothing", "error 13608", "error 13608"),
+        (
+            "strict $.info",
+            "error 13623",
+            r#"{"type": 1, "address": {"town": "Bristol", "a b": null}, "tags": ["Sport", "Water \u0041"]}"#,
+        ),
+        ("strict $.info.type", "1", "error 13624"),
+        ("info", "error 13607", "error 13607"),
+    ] {
+        check(&[(&format!("JSON_VALUE({info}; '{path}')"), value), (&format!("JSON_QUERY({info}; '{path}')"), query)]);
+    }
+    check(&[
+        ("ISJSON('{\"a\": [1, 2.5e3, true]}')", "1"),
+        ("ISJSON('{\"a\": 01}')", "0"),
+        ("ISJSON('1')", "0"),
+        ("ISJSON(NULL)", "NULL"),
+        ("JSON_VALUE('{\"a\": '; '$.a')", "error 13609"),
     ]);
 }
 
