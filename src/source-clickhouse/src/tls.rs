@@ -141,7 +141,10 @@ fn certificate_problem(reason: &rustls::CertificateError) -> &'static str {
             "the source server's certificate does not carry the configured host name"
         }
         Problem::Expired | Problem::ExpiredContext { .. } => "the source server's certificate has expired",
-        Problem::UnknownIssuer => "the source server's certificate is not signed by the trusted authority",
+        // Another authority of the same name shows as a bad signature.
+        Problem::UnknownIssuer | Problem::BadSignature => {
+            "the source server's certificate is not signed by the trusted authority"
+        }
         _ => "the source server's certificate is not acceptable",
     }
 }

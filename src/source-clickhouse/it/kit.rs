@@ -1,0 +1,185 @@
+//! One test server for the whole binary (the engine allows one data folder per process) and what the tests ask of it.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use contract::block::Block;
+use contract::error::PortError;
+use contract::port::source::{
+    FrozenWindow, ReplicaScope, Source as _, SourceAdmission, SourceEof, SourceMode, SourceRequest,
+};
+use servers::clickhouse::ffi::Connection;
+use servers::clickhouse::{Accounts, Options, Server, default_library};
+use source_clickhouse::{ClickHouseSource, ConnectOptions, Timeouts};
+
+pub(crate) const USER: &str = "reader";
+pub(crate) const PASSWORD: &str = "planted-secret-6f1b";
+pub(crate) const QUERY_ID: &str = "dpone-native-0123456789abcdef0123456789abcdef";
+pub(crate) const RAW: SourceMode = SourceMode::ExactRawRows(ReplicaScope::SingleServer);
+
+/// Policies cannot be made by statement in the embedded engine; `users.xml` is the only way.
+const USERS: &str = r"<clickhouse>
+  <profiles><default/></profiles>
+  <quotas><default/></quotas>
+  <users><default>
+    <password></password><networks><ip>::/0</ip></networks><profile>default</profile><quota>default</quota>
+    <access_management>1</access_management>
+    <databases>
+      <d><filtered><filter>id &lt; 5</filter></filtered>
+         <explosive><filter>throwIf(id = 150000) = 0</filter></explosive></d>
+    </databases>
+  </default></users>
+</clickhouse>";
+
+pub(crate) struct Kit {
+    pub(crate) server: Server,
+    pub(crate) ca_pem: Vec<u8>,
+    folder: PathBuf,
+    control: Mutex<Connection>,
+}
+
+impl Kit {
+    /// Runs statements on the engine itself, not through the wire.
+    pub(crate) fn run(&self, statements: &[&str]) {
+        let mut control = self.control.lock().expect("no test died in a statement");
+        for statement in statements {
+            let result = control.query(statement, "TSV", &[]);
+            assert!(result.error().is_none(), "{statement}: {:?}", result.error());
+        }
+    }
+
+    /// The first column of the first row.
+    pub(crate) fn value(&self, sql: &str) -> String {
+        let mut control = self.control.lock().expect("no test died in a statement");
+        let result = control.query(sql, "TSV", &[]);
+        assert!(result.error().is_none(), "{sql}: {:?}", result.error());
+        String::from_utf8_lossy(result.data()).lines().next().unwrap_or_default().to_owned()
+    }
+
+    /// Entries of the query log that contain `text`.
+    pub(crate) fn logged(&self, text: &str) -> Vec<String> {
+        let log = std::fs::read_to_string(self.folder.join("queries.jsonl")).expect("a query log");
+        log.lines().filter(|line| line.contains(text)).map(str::to_owned).collect()
+    }
+
+    pub(crate) fn options(&self) -> ConnectOptions {
+        ConnectOptions {
+            host: "localhost".into(),
+            port: self.server.address().port(),
+            user: USER.into(),
+            password: PASSWORD.into(),
+            database: "default".into(),
+            ca_pem: Some(self.ca_pem.clone()),
+            client_identity: None,
+            timeouts: Timeouts::default(),
+        }
+    }
+
+    pub(crate) async fn source(&self) -> ClickHouseSource {
+        ClickHouseSource::connect(&self.options()).await.expect("a session")
+    }
+}
+
+/// The server; started by the first test on threads of its own.
+pub(crate) fn kit() -> Arc<Kit> {
+    static KIT: OnceLock<Arc<Kit>> = OnceLock::new();
+    Arc::clone(KIT.get_or_init(|| std::thread::spawn(start).join().expect("the test server starts")))
+}
+
+/// Ends the process without the engine's own destructors: they race with its background threads and crash at exit.
+#[allow(unsafe_code, reason = "glibc's on_exit is the one hook that keeps the exit status")]
+fn leave_without_destructors() {
+    unsafe extern "C" {
+        fn on_exit(function: extern "C" fn(i32, *mut libc::c_void), argument: *mut libc::c_void) -> i32;
+    }
+    extern "C" fn leave(status: i32, _: *mut libc::c_void) {
+        // SAFETY: ends the process; takes no pointer.
+        unsafe { libc::_exit(status) }
+    }
+    // SAFETY: the function lives as long as the process and ignores its argument.
+    assert_eq!(unsafe { on_exit(leave, std::ptr::null_mut()) }, 0);
+}
+
+fn start() -> Arc<Kit> {
+    // The folder lives as long as the process: the engine keeps files in it open.
+    let folder = tempfile::tempdir().expect("a folder").keep();
+    let users = folder.join("users.xml");
+    std::fs::write(&users, USERS).expect("users.xml");
+    let options = Options {
+        library: default_library().expect("tests/tools/libchdb.sh has been run"),
+        data: folder.join("data"),
+        listen: "127.0.0.1:0".parse().expect("an address"),
+        plaintext: false,
+        https_listen: None,
+        http_listen: None,
+        sans: vec!["localhost".into(), "127.0.0.1".into()],
+        accounts: Accounts::new(vec![(USER.into(), PASSWORD.into())]),
+        query_log: Some(folder.join("queries.jsonl")),
+        users_config: Some(users),
+    };
+    let runtime = Box::leak(Box::new(tokio::runtime::Runtime::new().expect("a runtime")));
+    let server = runtime.block_on(Server::start(options)).expect("a server");
+    leave_without_destructors();
+    let ca_pem = std::fs::read(server.ca_pem_path()).expect("a CA file");
+    let mut control = server.engine().connect().expect("an engine session");
+    assert!(control.query("CREATE DATABASE d ENGINE = Atomic", "TSV", &[]).error().is_none());
+    Arc::new(Kit { server, ca_pem, folder, control: Mutex::new(control) })
+}
+
+pub(crate) fn request(table: &str, mode: SourceMode) -> SourceRequest {
+    SourceRequest {
+        database: "d".into(),
+        table: table.into(),
+        mode,
+        window: None,
+        query_seconds: 600,
+        max_row_bytes: 1 << 20,
+    }
+}
+
+pub(crate) fn windowed(table: &str, mode: SourceMode, column: &str, start: i64, end: i64) -> SourceRequest {
+    let window = FrozenWindow { column: column.into(), start_micros: start, end_micros: end };
+    SourceRequest { window: Some(window), ..request(table, mode) }
+}
+
+/// One whole read.
+#[derive(Debug)]
+pub(crate) struct Read {
+    pub(crate) admission: SourceAdmission,
+    pub(crate) blocks: Vec<Block>,
+    pub(crate) eof: SourceEof,
+}
+
+impl Read {
+    /// The values of an `Int64` column over all blocks.
+    pub(crate) fn int64(&self, column: usize) -> Vec<i64> {
+        self.blocks
+            .iter()
+            .flat_map(|block| match &block.columns[column].values {
+                contract::block::Values::Int64(values) => values.clone(),
+                other => panic!("Int64 expected, {other:?} found"),
+            })
+            .collect()
+    }
+}
+
+pub(crate) async fn read(kit: &Kit, request: &SourceRequest) -> Result<Read, PortError> {
+    let mut source = kit.source().await;
+    let admission = source.admit(request).await?;
+    source.open(&admission, QUERY_ID).await?;
+    let mut blocks = Vec::new();
+    while let Some(block) = source.next_block().await? {
+        blocks.push(block);
+    }
+    let eof = source.finish().await?;
+    Ok(Read { admission, blocks, eof })
+}
+
+/// The code with which admission refuses.
+pub(crate) async fn refusal(kit: &Kit, request: &SourceRequest) -> String {
+    let error = kit.source().await.admit(request).await.expect_err("a refusal");
+    assert_eq!(error.fate, contract::error::Fate::NotDone);
+    let shown = format!("{error} {error:?}");
+    assert!(!shown.contains(PASSWORD), "a secret in {shown}");
+    error.code.as_str().to_owned()
+}
