@@ -20,20 +20,21 @@ use contract::canon::{Json, strict_digest};
 use contract::completion::{ChunkReceipt, consumed_part_evidence};
 use contract::digest::{Digest, TypedSum, native_multiset_digest};
 use contract::error::{Fate, PortError};
-use contract::identity::VerificationIdentity;
 use contract::names;
+use contract::port::journal::NewRecord;
 use contract::port::target::{
     ChunkFacts, DigestObservation, RunFence, StageColumn, StageDefinition, StageRef, StageWriter, TableName, Target,
     WriterGrant,
 };
 use contract::port::world::World;
 use contract::target_digest;
+use contract::transfer::run::kind;
 
-use crate::journal::JournalHandle;
-use crate::observations::{Observations, Phase};
-use crate::progress::Progress;
-use crate::records::{self, GRANT, RECEIPT, WRITER};
-use crate::spool::{SealedChunk, Spool};
+use crate::context::RunContext;
+use crate::frozen::Frozen;
+use crate::observations::Phase;
+use crate::records::{self, GRANT};
+use crate::spool::SealedChunk;
 
 /// How long a new grant's own lock may take; nobody else knows its name.
 const GRANT_LOCK_TIMEOUT_MS: u32 = 30_000;
@@ -41,19 +42,9 @@ const GRANT_LOCK_TIMEOUT_MS: u32 = 30_000;
 /// What every chunk of a run shares.
 #[derive(Debug)]
 pub(crate) struct ImportContext<T, W> {
-    pub(crate) target: Arc<T>,
-    pub(crate) world: Arc<W>,
-    pub(crate) journal: JournalHandle,
-    pub(crate) spool: Spool,
-    pub(crate) run_key: String,
-    pub(crate) identity: VerificationIdentity,
-    pub(crate) staging_schema: String,
-    pub(crate) database: String,
-    pub(crate) columns: Vec<StageColumn>,
+    pub(crate) run: Arc<RunContext<T, W>>,
+    pub(crate) frozen: Frozen,
     pub(crate) fence: RunFence,
-    pub(crate) stage_allocated_bytes_max: u64,
-    pub(crate) progress: Progress,
-    pub(crate) observations: Observations,
 }
 
 /// The names and grant of one attempt.
@@ -61,7 +52,6 @@ pub(crate) struct ImportContext<T, W> {
 pub(crate) struct Attempt {
     pub(crate) ordinal: u64,
     pub(crate) attempt_id: Digest,
-    pub(crate) nonce: Digest,
     pub(crate) grant_token_sha256: Digest,
     pub(crate) definition: StageDefinition,
 }
@@ -72,11 +62,19 @@ impl Attempt {
         Json::object([
             ("ordinal", Json::from(self.ordinal)),
             ("attempt_id", Json::from(self.attempt_id)),
-            ("nonce", Json::from(self.nonce)),
             ("grant_token_sha256", Json::from(self.grant_token_sha256)),
             ("schema", Json::from(&self.definition.name.schema)),
             ("table", Json::from(&self.definition.name.table)),
             ("owner_binding", Json::from(self.definition.owner_binding)),
+        ])
+    }
+
+    /// The record that proves how the attempt's id is made.
+    fn nonce_record(&self, nonce: Digest) -> Json {
+        Json::object([
+            ("attempt_id", Json::from(self.attempt_id)),
+            ("nonce", Json::from(nonce)),
+            ("ordinal", Json::from(self.ordinal)),
         ])
     }
 
@@ -88,7 +86,6 @@ impl Attempt {
             Some(Attempt {
                 ordinal: document.get("ordinal")?.as_u64()?,
                 attempt_id: digest("attempt_id")?,
-                nonce: digest("nonce")?,
                 grant_token_sha256: digest("grant_token_sha256")?,
                 definition: StageDefinition {
                     name: TableName { schema: text("schema")?, table: text("table")? },
@@ -123,8 +120,9 @@ struct Chain<'a, T, W> {
 
 impl<T: Target, W: World> Chain<'_, T, W> {
     /// The next event, not yet durable.
-    fn next(&mut self, new: NewEvent) -> Result<records::PendingEvent, PortError> {
-        let event = chain::append(&self.context.identity, &self.last, &new).map_err(|fault| fault.into_refusal())?;
+    fn next(&mut self, new: NewEvent) -> Result<NewRecord, PortError> {
+        let event =
+            chain::append(&self.context.frozen.identity, &self.last, &new).map_err(|fault| fault.into_refusal())?;
         let record = self.context.event_record(&event);
         self.last = event;
         Ok(record)
@@ -141,40 +139,40 @@ impl<T: Target, W: World> Chain<'_, T, W> {
 
 impl<T: Target, W: World> ImportContext<T, W> {
     fn now(&self) -> String {
-        self.world.now().isoformat_z()
+        self.run.now()
     }
 
-    fn event_record(&self, event: &WriterEvent) -> records::PendingEvent {
+    fn event_record(&self, event: &WriterEvent) -> NewRecord {
         let key = names::event_key(
             event.invocation_key,
             event.artifact.ordinal,
             &event.attempt_id.to_string(),
             event.sequence,
         );
-        records::once(&self.run_key, WRITER, &key, event.document())
+        records::once(&self.run.run_key, kind::WRITER_EVENT, &key, event.document())
     }
 
-    fn new_attempt(&self, ordinal: u64) -> Result<Attempt, PortError> {
-        let nonce = self.world.random()?;
-        let attempt_id = names::attempt_id(self.identity.invocation_key(), ordinal, nonce);
-        let stage = names::stage_table(&self.identity.plan, attempt_id);
-        Ok(Attempt {
+    fn new_attempt(&self, ordinal: u64) -> Result<(Attempt, Digest), PortError> {
+        let nonce = self.run.world.random()?;
+        let attempt_id = names::attempt_id(self.frozen.identity.invocation_key(), ordinal, nonce);
+        let stage = names::stage_table(&self.frozen.identity.plan, attempt_id);
+        let attempt = Attempt {
             ordinal,
             attempt_id,
-            nonce,
-            grant_token_sha256: Digest::of(self.world.random()?.as_bytes()),
+            grant_token_sha256: Digest::of(self.run.world.random()?.as_bytes()),
             definition: StageDefinition {
-                name: TableName { schema: self.staging_schema.clone(), table: stage.table },
+                name: TableName { schema: self.frozen.request.staging_schema.clone(), table: stage.table },
                 owner_binding: stage.owner_binding,
-                columns: self.columns.clone(),
+                columns: self.frozen.columns.clone(),
             },
-        })
+        };
+        Ok((attempt, nonce))
     }
 
     /// Loads and verifies one chunk; returns its receipt, which is durable.
     pub(crate) async fn import(&self, chunk: SealedChunk) -> Result<ChunkReceipt, PortError> {
-        let _operation = self.observations.start(Phase::Import, std::time::Instant::now());
-        let attempt = self.new_attempt(chunk.ordinal)?;
+        let _operation = self.run.observations.start(Phase::Import, std::time::Instant::now());
+        let (attempt, nonce) = self.new_attempt(chunk.ordinal)?;
         let artifact = ArtifactBinding {
             ordinal: chunk.ordinal,
             rows: chunk.rows,
@@ -182,19 +180,21 @@ impl<T: Target, W: World> ImportContext<T, W> {
             file_sha256: chunk.file_sha256,
             typed_digest: native_multiset_digest(chunk.rows, &chunk.sum),
         };
-        let intent = chain::begin(&self.identity, attempt.attempt_id, &artifact, &self.now())
+        let intent = chain::begin(&self.frozen.identity, attempt.attempt_id, &artifact, &self.now())
             .map_err(|fault| fault.into_refusal())?;
-        let grant = records::once(&self.run_key, GRANT, &attempt.attempt_id.to_string(), &attempt.record());
-        self.journal.append(vec![grant, self.event_record(&intent)]).await?;
+        let id = attempt.attempt_id.to_string();
+        let nonce = records::once(&self.run.run_key, kind::ATTEMPT_NONCE, &id, &attempt.nonce_record(nonce));
+        let grant = records::once(&self.run.run_key, GRANT, &id, &attempt.record());
+        self.run.record(vec![nonce, grant, self.event_record(&intent)]).await?;
         let mut chain = Chain { context: self, last: intent };
-        let mut writer = self.target.open_writer(&attempt.grant(&self.fence)).await?;
+        let mut writer = self.run.target.open_writer(&attempt.grant(&self.fence)).await?;
         let receipt = self.write_and_verify(&mut writer, &mut chain, &attempt, &chunk).await?;
         // Why not an error: the receipt is durable; the session ends with its socket.
         if let Err(error) = writer.close().await {
             tracing::debug!(code = %error.code, "a writer session did not close in order");
         }
-        self.spool.remove(chunk.ordinal)?;
-        self.progress.verified();
+        self.run.spool.remove(chunk.ordinal)?;
+        self.run.progress.verified();
         Ok(receipt)
     }
 
@@ -215,8 +215,8 @@ impl<T: Target, W: World> ImportContext<T, W> {
         };
         let writing = chain.plain(EventKind::Writing);
         let events = vec![chain.next(owned)?, chain.next(granted)?, chain.next(writing)?];
-        self.journal.append(events).await?;
-        let rows = self.spool.open(chunk.ordinal, chunk.encoded_bytes, &chunk.file_sha256)?;
+        self.run.record(events).await?;
+        let rows = self.run.spool.open(chunk.ordinal, chunk.encoded_bytes, &chunk.file_sha256)?;
         let facts = ChunkFacts {
             ordinal: chunk.ordinal,
             rows: chunk.rows,
@@ -231,7 +231,7 @@ impl<T: Target, W: World> ImportContext<T, W> {
             terminal_observation(WriterOutcome::Success, Some(terminal.rows_sent), "mssql_native.writer_terminal");
         let event = chain.observed(EventKind::WriterTerminal, ended);
         let event = chain.next(event)?;
-        self.journal.append(vec![event]).await?;
+        self.run.record(vec![event]).await?;
         let verified = match writer.verify(&stage, chunk.rows).await {
             Ok(observation) => compare(&observation, chunk.rows, &chunk.sum).map(|()| observation),
             Err(error) => Err(error),
@@ -268,7 +268,7 @@ impl<T: Target, W: World> ImportContext<T, W> {
         let receipt = ChunkReceipt {
             ordinal: chunk.ordinal,
             attempt_id: chain.last.attempt_id.to_string(),
-            stage_id: names::qualified_stage(Some(&self.database), &name.schema, &name.table),
+            stage_id: names::qualified_stage(Some(&self.frozen.database), &name.schema, &name.table),
             rows: chunk.rows,
             encoded_bytes: chunk.encoded_bytes,
             file_sha256: chunk.file_sha256,
@@ -277,27 +277,27 @@ impl<T: Target, W: World> ImportContext<T, W> {
                 chunk.ordinal,
                 &chunk.sum,
                 stage.object_id,
-                &names::plan_binding(&self.identity.plan),
-                Digest::of(self.identity.plan.wire_fingerprint.as_bytes()),
+                &names::plan_binding(&self.frozen.identity.plan),
+                Digest::of(self.frozen.identity.plan.wire_fingerprint.as_bytes()),
             ),
         };
         let key = names::order_key(chunk.ordinal);
         let mut batch = events.to_vec();
-        batch.push(records::once(&self.run_key, RECEIPT, &key, &receipt.document()));
-        self.journal.append(batch).await?;
+        batch.push(records::once(&self.run.run_key, kind::CHUNK_RECEIPT, &key, &receipt.document()));
+        self.run.record(batch).await?;
         Ok(receipt)
     }
 
     fn stage_binding(&self, stage: &StageRef) -> Result<StageBinding, PortError> {
         let name = &stage.definition.name;
-        let qualified = names::qualified_stage(Some(&self.database), &name.schema, &name.table);
+        let qualified = names::qualified_stage(Some(&self.frozen.database), &name.schema, &name.table);
         let columns = stage
             .definition
             .columns
             .iter()
             .map(|c| Json::Array(vec![Json::from(&c.name), Json::from(&c.type_text), Json::from(c.nullable)]));
         Ok(StageBinding {
-            stage_id: names::opaque_stage_id(self.identity.invocation_key(), &qualified),
+            stage_id: names::opaque_stage_id(self.frozen.identity.invocation_key(), &qualified),
             owner_binding_sha256: stage.definition.owner_binding,
             object_id: u64::try_from(stage.object_id).map_err(|_| records::invalid())?,
             schema_sha256: strict_digest(&Json::Array(columns.collect())),
@@ -306,7 +306,7 @@ impl<T: Target, W: World> ImportContext<T, W> {
 
     async fn check_allocation(&self, writer: &mut T::Writer) -> Result<(), PortError> {
         let allocated = writer.allocated_bytes().await?;
-        if allocated <= self.stage_allocated_bytes_max {
+        if allocated <= self.run.plan.limits.stage_allocated_bytes_stop_threshold {
             return Ok(());
         }
         Err(PortError::not_done(
@@ -349,8 +349,8 @@ impl<T: Target, W: World> ImportContext<T, W> {
 
     /// Appends events that describe a failure. If that fails too, recovery finds the attempt one event earlier, which
     /// settles the same way.
-    async fn note(&self, events: Vec<records::PendingEvent>) {
-        if let Err(error) = self.journal.append(events).await {
+    async fn note(&self, events: Vec<NewRecord>) {
+        if let Err(error) = self.run.record(events).await {
             tracing::warn!(code = %error.code, "the failure of a chunk could not be journaled");
         }
     }

@@ -1,8 +1,9 @@
-//! What every step of a run shares.
+//! What every step of a run shares: ports, plan, and the one state that each durable record advances.
 
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
 
+use contract::canon::Json;
 use contract::custody::CustodyRecord;
 use contract::digest::Digest;
 use contract::error::PortError;
@@ -11,12 +12,14 @@ use contract::names;
 use contract::port::journal::NewRecord;
 use contract::port::target::{RunFence, Target};
 use contract::port::world::World;
+use contract::transfer::run::RunState;
+use contract::transfer::{Transfer, TransferEvent};
 
 use crate::frozen::Frozen;
 use crate::journal::JournalHandle;
 use crate::observations::Observations;
 use crate::progress::Progress;
-use crate::records::{CUSTODY, Records};
+use crate::records::{self, CUSTODY, Records};
 use crate::settle::fenced;
 use crate::spool::Spool;
 
@@ -30,6 +33,7 @@ pub(crate) struct RunContext<T, W> {
     pub(crate) target: Arc<T>,
     pub(crate) world: Arc<W>,
     pub(crate) journal: JournalHandle,
+    pub(crate) state: Mutex<RunState>,
     pub(crate) spool: Spool,
     pub(crate) progress: Progress,
     pub(crate) observations: Observations,
@@ -42,8 +46,8 @@ pub(crate) fn run_key(run_id: &str) -> String {
 }
 
 /// The folder of a run's chunk files.
-pub(crate) fn spool(root: &std::path::Path, run_key: &str) -> Result<Spool, PortError> {
-    Spool::create(&PathBuf::from(root), &run_key[..32])
+pub(crate) fn spool(root: &Path, run_key: &str) -> Result<Spool, PortError> {
+    Spool::create(root, &run_key[..32])
 }
 
 impl<T: Target, W: World> RunContext<T, W> {
@@ -57,9 +61,37 @@ impl<T: Target, W: World> RunContext<T, W> {
         self.journal.records(&self.run_key).await.map(Records::new)
     }
 
-    /// Appends records; durable when it returns.
-    pub(crate) async fn append(&self, records: Vec<NewRecord>) -> Result<(), PortError> {
-        self.journal.append(records).await.map(drop)
+    /// Looks at the state.
+    pub(crate) fn look<R>(&self, view: impl FnOnce(&RunState) -> R) -> R {
+        match self.state.lock() {
+            Ok(state) => view(&state),
+            // A panic while the lock was held leaves a state that was applied whole or not at all.
+            Err(poisoned) => view(&poisoned.into_inner()),
+        }
+    }
+
+    /// The transfer's state, once its recovery plan is durable.
+    pub(crate) fn transfer(&self) -> Option<Transfer> {
+        self.look(RunState::transfer)
+    }
+
+    /// Steps the state, then makes the records durable; an effect follows only after this has returned.
+    ///
+    /// A record that the machines refuse is not written. Records of different attempts commute, so workers need no
+    /// order among each other.
+    pub(crate) async fn record(&self, batch: Vec<NewRecord>) -> Result<(), PortError> {
+        {
+            let mut state = self.state.lock().map_err(|_| records::invalid())?;
+            for record in batch.iter().filter(|record| records::folds(record.kind)) {
+                state.apply(record.kind, &record.payload)?;
+            }
+        }
+        self.journal.append(batch).await.map(drop)
+    }
+
+    /// Records one transfer event.
+    pub(crate) async fn advance(&self, event: TransferEvent, facts: Json) -> Result<(), PortError> {
+        self.record(vec![records::event(&self.run_key, event, facts)]).await
     }
 
     /// This opener's fence for a frozen run.

@@ -1,26 +1,29 @@
 //! The driver: one run from its first look to custody released, and what each end of it means.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use contract::canon::Json;
 use contract::capacity as space;
 use contract::civil::Instant;
 use contract::code;
-use contract::custody::CustodyRecord;
+use contract::custody::{CustodyRecord, CustodyState, ReleaseReason};
+use contract::digest::Digest;
 use contract::encode::RowEncoder;
 use contract::error::{Fate, PortError, Refusal};
 use contract::layout::WireLayout;
 use contract::manifest::Plan;
 use contract::names;
-use contract::port::journal::Journal;
+use contract::port::journal::{Journal, NewRecord};
 use contract::port::source::{Source, SourceAdmission, SourceFactory};
-use contract::port::target::{ClaimOutcome, Receipt, Target};
+use contract::port::target::{ClaimOutcome, Target};
 use contract::port::world::World;
 use contract::recovery::plan::{
     Bindings, Operation, PlanWindow, RecoveryPlan, authority, state_store_binding, work_root_binding,
 };
 use contract::source_type::SourceType;
+use contract::transfer::run::{RunState, kind};
+use contract::transfer::{TransferEvent, TransferState};
 use tokio_util::sync::CancellationToken;
 
 use crate::admit;
@@ -33,9 +36,7 @@ use crate::observations::Observations;
 use crate::pipeline;
 use crate::progress::{Progress, Stage};
 use crate::publish;
-use crate::records::{
-    self, ADMISSION, CLAIMED, COMPLETION, CUSTODY, FAILURE, FROZEN, NONPUBLICATION, RECOVERY_PLAN, Records,
-};
+use crate::records::{self, ADMISSION, CUSTODY, FAILURE, FROZEN};
 use crate::report::{End, Outcome};
 use crate::sealed::{self, Sealed};
 use crate::settle;
@@ -115,6 +116,7 @@ impl<F: SourceFactory, T: Target, W: World> Driver<F, T, W> {
             plan: Arc::new(request.plan),
             spool: spool(&request.root, &run_key)?,
             run_id: request.run_id,
+            state: Mutex::new(RunState::default()),
             run_key,
             target: Arc::new(target),
             world: Arc::new(world),
@@ -127,18 +129,21 @@ impl<F: SourceFactory, T: Target, W: World> Driver<F, T, W> {
     }
 
     async fn drive(self) -> End {
-        let records = match self.context.records().await {
-            Ok(records) => records,
-            Err(error) => return End::Refused(error),
-        };
-        match records.one(FROZEN) {
+        match self.load().await {
             Err(error) => End::Refused(error),
             Ok(None) => self.begin().await,
-            Ok(Some(document)) => match self.continued(&document) {
-                Ok(frozen) => self.resume(frozen, &records).await,
-                Err(error) => End::Refused(error),
-            },
+            Ok(Some(frozen)) => self.resume(frozen).await,
         }
+    }
+
+    /// What earlier processes left: the frozen run, and its state through the same fold as in the live run.
+    async fn load(&self) -> Result<Option<Frozen>, PortError> {
+        let records = self.context.records().await?;
+        let Some(document) = records.last(FROZEN)? else { return Ok(None) };
+        let frozen = self.continued(&document)?;
+        let folded = records.fold()?;
+        *self.context.state.lock().map_err(|_| records::invalid())? = folded;
+        Ok(Some(frozen))
     }
 
     /// The frozen run of an earlier process, if it is the same plan.
@@ -181,7 +186,7 @@ impl<F: SourceFactory, T: Target, W: World> Driver<F, T, W> {
             ("at", Json::from(self.context.now())),
         ]);
         let record = records::next(&self.context.run_key, ADMISSION, "admission", &findings);
-        match self.context.append(vec![record]).await {
+        match self.context.record(vec![record]).await {
             Ok(()) => {
                 End::Admitted { target_identity: frozen.operation.target_identity, columns: frozen.columns.len() }
             }
@@ -216,6 +221,10 @@ impl<F: SourceFactory, T: Target, W: World> Driver<F, T, W> {
     }
 
     async fn extract(self, session: F::Session, admission: SourceAdmission, frozen: Frozen) -> End {
+        if let Err(error) = self.intend(&frozen).await {
+            session.cancel().await;
+            return End::Refused(error);
+        }
         let claimed = match self.claim(&frozen).await {
             Ok(claimed) => claimed,
             Err(error) => {
@@ -227,36 +236,43 @@ impl<F: SourceFactory, T: Target, W: World> Driver<F, T, W> {
         match self.read(session, &admission, &frozen, &claimed).await {
             Ok(sealed) if self.scope == Scope::Extract => End::Extracted { rows: sealed.rows },
             Ok(sealed) => self.publish(&frozen, &claimed, &sealed).await,
-            Err(error) => self.settle(&frozen, error).await,
+            Err(error) => self.settle(&frozen, &claimed, error).await,
         }
     }
 
-    /// Custody at both places: ours first as an intent, then the target's in one batch.
-    async fn claim(&self, frozen: &Frozen) -> Result<Claimed, PortError> {
+    /// The intent of a claim: the frozen run and our own custody record, before anything at the target.
+    async fn intend(&self, frozen: &Frozen) -> Result<(), PortError> {
         let context = &self.context;
         let target_id = &frozen.identity.plan.target_id;
         let present = context.custody(target_id).await?;
         let (held, _) = CustodyRecord::claim(
             present.as_ref(),
-            contract::digest::Digest::of(target_id.as_bytes()),
+            Digest::of(target_id.as_bytes()),
             frozen.identity.invocation_key(),
             context.journal.header().epoch,
         )?;
         context
-            .append(vec![
+            .record(vec![
                 records::once(&context.run_key, FROZEN, "run", &frozen.document()),
                 records::shared(CUSTODY, &names::custody_key(target_id), &held.document()),
             ])
-            .await?;
+            .await
+    }
+
+    /// Custody at the target; repeating an unanswered claim decides whether it was made.
+    async fn claim(&self, frozen: &Frozen) -> Result<Claimed, PortError> {
+        let context = &self.context;
         match context.target.claim(&settle::claim(context, frozen)).await? {
             ClaimOutcome::Claimed { generation, operation_epoch, custody_epoch, claimed_at } => {
                 let claimed = Claimed { generation, operation_epoch, custody_epoch, claimed_at };
+                let run = &context.run_key;
                 let plan = self.recovery_plan(frozen, &claimed)?;
-                let key = names::recovery_plan_key(frozen.identity.invocation_key());
                 context
-                    .append(vec![
-                        records::once(&context.run_key, CLAIMED, "claim", &claimed.document()),
-                        records::once(&context.run_key, RECOVERY_PLAN, &key, &plan),
+                    .record(vec![
+                        records::once(run, kind::IDENTITY, "identity", &frozen.identity.document()),
+                        plan,
+                        records::once(run, kind::LIMITS, "limits", &context.plan.limits.document()),
+                        records::event(run, TransferEvent::CustodyClaimed, claimed.document()),
                     ])
                     .await?;
                 Ok(claimed)
@@ -269,9 +285,11 @@ impl<F: SourceFactory, T: Target, W: World> Driver<F, T, W> {
         }
     }
 
-    fn recovery_plan(&self, frozen: &Frozen, claimed: &Claimed) -> Result<Json, PortError> {
+    /// The recovery plan under its key, in the bytes of its contract.
+    fn recovery_plan(&self, frozen: &Frozen, claimed: &Claimed) -> Result<NewRecord, PortError> {
+        let invocation_id = frozen.identity.invocation_key();
         let plan = RecoveryPlan {
-            invocation_id: frozen.identity.invocation_key(),
+            invocation_id,
             schema: frozen.wire_columns(),
             window: self.context.plan.window().map(|window| PlanWindow {
                 column: window.column().to_string(),
@@ -280,8 +298,14 @@ impl<F: SourceFactory, T: Target, W: World> Driver<F, T, W> {
             }),
             authority: self.authority(frozen, claimed)?,
         };
-        let payload = plan.payload();
-        contract::canon::decode_object(&payload).map(Json::Object).map_err(|_| records::invalid())
+        Ok(NewRecord {
+            run: self.context.run_key.clone(),
+            kind: kind::RECOVERY_PLAN,
+            key: names::recovery_plan_key(invocation_id),
+            unique: true,
+            // The legacy form is ASCII.
+            payload: String::from_utf8(plan.payload()).map_err(|_| records::invalid())?,
+        })
     }
 
     fn authority(&self, frozen: &Frozen, claimed: &Claimed) -> Result<Json, PortError> {
@@ -336,26 +360,23 @@ impl<F: SourceFactory, T: Target, W: World> Driver<F, T, W> {
                 return Err(error);
             }
         };
-        let query_id = format!("dpone-native-{}", &context.world.random()?.to_string()[..32]);
+        let query_id = match context.world.random() {
+            Ok(random) => format!("dpone-native-{}", &random.to_string()[..32]),
+            Err(error) => {
+                session.cancel().await;
+                return Err(error);
+            }
+        };
+        if let Err(error) = context.advance(TransferEvent::ExtractionBegan, Json::Null).await {
+            session.cancel().await;
+            return Err(error);
+        }
         if let Err(error) = session.open(admission, &query_id).await {
             session.cancel().await;
             return Err(error);
         }
-        let import = Arc::new(ImportContext {
-            target: Arc::clone(&context.target),
-            world: Arc::clone(&context.world),
-            journal: context.journal.clone(),
-            spool: context.spool.clone(),
-            run_key: context.run_key.clone(),
-            identity: frozen.identity.clone(),
-            staging_schema: frozen.request.staging_schema.clone(),
-            database: frozen.database.clone(),
-            columns: frozen.columns.clone(),
-            fence: context.fence(frozen),
-            stage_allocated_bytes_max: context.plan.limits.stage_allocated_bytes_stop_threshold,
-            progress: context.progress.clone(),
-            observations: context.observations.clone(),
-        });
+        let import =
+            Arc::new(ImportContext { run: Arc::clone(context), frozen: frozen.clone(), fence: context.fence(frozen) });
         let extracted = pipeline::run(session, import, Arc::new(encoder), context.plan.limits, &self.stop).await?;
         let authority = self.authority(frozen, claimed)?;
         let metadata = sealed::metadata(frozen, claimed, &authority, extracted.eof.descriptor.as_deref())?;
@@ -367,7 +388,12 @@ impl<F: SourceFactory, T: Target, W: World> Driver<F, T, W> {
                 "the verified stages hold other rows than the source sent: nothing is published",
             )));
         }
-        context.append(vec![records::once(&context.run_key, COMPLETION, "complete", &sealed.document())]).await?;
+        context
+            .record(vec![
+                records::once(&context.run_key, kind::COMPLETION, "complete", &sealed.document()),
+                records::event(&context.run_key, TransferEvent::EofSealed, sealed.facts()),
+            ])
+            .await?;
         Ok(sealed)
     }
 
@@ -376,108 +402,142 @@ impl<F: SourceFactory, T: Target, W: World> Driver<F, T, W> {
             Ok(receipt) => End::Succeeded { rows: sealed.rows, chunks: sealed.receipts.len() as u64, receipt },
             Err(error) => {
                 self.note_failure(&error).await;
-                self.after_eof(error).await
+                if self.state() == Some(TransferState::Failed) {
+                    return self.settle(frozen, claimed, error).await;
+                }
+                self.after_eof(error)
             }
         }
     }
 
+    fn state(&self) -> Option<TransferState> {
+        self.context.transfer().map(|transfer| transfer.state)
+    }
+
     /// After the end of source nothing is retired by itself: what is not published stays for `publish` or a person.
-    async fn after_eof(&self, error: PortError) -> End {
-        let receipt = match self.context.records().await.and_then(|records| records.one(records::PUBLISHED)) {
-            Ok(Some(document)) => publish::receipt_from(&document).ok(),
-            _ => None,
-        };
-        match receipt {
-            Some(receipt) => End::Unfinished { receipt, error },
-            None if error.fate == Fate::Unknown => End::OutcomeUnknown(error),
-            None => End::Held(error),
+    fn after_eof(&self, error: PortError) -> End {
+        let confirmed = self.context.look(|state| state.facts(TransferEvent::PublicationConfirmed.text()).cloned());
+        let receipt = confirmed.and_then(|document| publish::receipt_from(&document).ok());
+        match (receipt, self.state()) {
+            (Some(receipt), _) => End::Unfinished { receipt, error },
+            (None, Some(TransferState::OutcomeUnknown | TransferState::Publishing)) => End::OutcomeUnknown(error),
+            (None, _) => End::Held(error),
         }
     }
 
     /// A run that an earlier process began.
-    async fn resume(self, frozen: Frozen, records: &Records) -> End {
-        let sealed = match Sealed::restore(records, &frozen) {
-            Ok(sealed) => sealed,
-            Err(error) => return End::Held(error),
-        };
-        let Some(sealed) = sealed else {
-            if self.settled(&frozen).await {
-                return End::ReextractRequired(already_settled());
-            }
-            if self.scope == Scope::Publish {
-                return End::Held(nothing_sealed());
-            }
-            let interrupted = PortError::from(Refusal::new(
-                "mssql_native.pre_eof_reextract_required",
-                "this run ended before its source did: it was settled; start a new run with a new id",
-            ));
-            return self.settle(&frozen, interrupted).await;
-        };
-        let claimed = match records.one(CLAIMED).and_then(|document| {
-            document.map_or_else(|| Err(records::invalid()), |document| Claimed::from_document(&document))
-        }) {
+    async fn resume(self, frozen: Frozen) -> End {
+        let Some(transfer) = self.context.transfer() else { return self.resume_unclaimed(&frozen).await };
+        let claimed = match self.claimed() {
             Ok(claimed) => claimed,
             Err(error) => return End::Held(error),
         };
-        if let Some(receipt) = self.finished(&frozen, records).await {
-            return End::Succeeded { rows: sealed.rows, chunks: sealed.receipts.len() as u64, receipt };
+        let sealed = match self.context.look(|state| Sealed::restore(state, &frozen)) {
+            Ok(sealed) => sealed,
+            Err(error) => return End::Held(error),
+        };
+        if transfer.is_finished() {
+            return self.finished(&frozen, transfer.state, sealed).await;
         }
-        match self.scope {
-            Scope::Extract | Scope::Admit => End::Extracted { rows: sealed.rows },
-            Scope::Run | Scope::Publish => {
-                if let Err(error) = self.context.raise_fence(&frozen).await {
-                    return self.after_eof(error).await;
+        if let Err(error) = self.context.raise_fence(&frozen).await {
+            return if sealed.is_some() { self.after_eof(error) } else { End::CustodyUnknown { error, cleanup: None } };
+        }
+        match sealed {
+            Some(sealed) if transfer.state != TransferState::ReextractRequired => match self.scope {
+                Scope::Extract | Scope::Admit => End::Extracted { rows: sealed.rows },
+                Scope::Run | Scope::Publish if transfer.state == TransferState::Failed => {
+                    self.settle(&frozen, &claimed, publish::absence_proved()).await
                 }
-                self.publish(&frozen, &claimed, &sealed).await
-            }
+                Scope::Run | Scope::Publish => self.publish(&frozen, &claimed, &sealed).await,
+            },
+            _ if self.scope == Scope::Publish => End::Held(nothing_sealed()),
+            _ => self.settle(&frozen, &claimed, interrupted()).await,
         }
     }
 
-    /// The receipt of a run that has nothing left to do.
-    async fn finished(&self, frozen: &Frozen, records: &Records) -> Option<Receipt> {
-        let released = !self.holds(frozen).await;
-        let document = records.one(records::PUBLISHED).ok().flatten()?;
-        if released { publish::receipt_from(&document).ok() } else { None }
+    /// A frozen run without a recorded claim: whether the claim was made is decided by repeating it, then it is settled.
+    async fn resume_unclaimed(&self, frozen: &Frozen) -> End {
+        if !self.holds(frozen).await {
+            return End::ReextractRequired(interrupted());
+        }
+        if self.scope == Scope::Publish {
+            return End::Held(nothing_sealed());
+        }
+        match self.claim(frozen).await {
+            Ok(claimed) => self.settle(frozen, &claimed, interrupted()).await,
+            Err(error) => self.after_claim_failure(frozen, error).await,
+        }
+    }
+
+    /// A run that has nothing left to do.
+    async fn finished(&self, frozen: &Frozen, state: TransferState, sealed: Option<Sealed>) -> End {
+        // A crash between the last two records leaves our own custody record behind; it follows the target's.
+        let reason = match (state, &sealed) {
+            (TransferState::Succeeded, Some(sealed)) if sealed.receipts.is_empty() => {
+                ReleaseReason::EmptyCompletionCleanup
+            }
+            (TransferState::Succeeded, _) => ReleaseReason::PublishedCleanup,
+            _ => ReleaseReason::NonpublicationAllStagesRetired,
+        };
+        if self.holds(frozen).await
+            && let Err(error) = settle::release_local(&self.context, frozen, reason).await
+        {
+            return self.after_eof(error);
+        }
+        let confirmed = self.context.look(|state| state.facts(TransferEvent::PublicationConfirmed.text()).cloned());
+        match (confirmed.map(|document| publish::receipt_from(&document)), sealed) {
+            (Some(Ok(receipt)), Some(sealed)) => {
+                End::Succeeded { rows: sealed.rows, chunks: sealed.receipts.len() as u64, receipt }
+            }
+            (Some(Err(error)), _) => End::Held(error),
+            _ => End::ReextractRequired(interrupted()),
+        }
+    }
+
+    /// What the claim returned, from the journal.
+    fn claimed(&self) -> Result<Claimed, PortError> {
+        let facts = self.context.look(|state| state.facts(TransferEvent::CustodyClaimed.text()).cloned());
+        Claimed::from_document(&facts.ok_or_else(records::invalid)?)
     }
 
     /// Whether the journal says that this run holds its target.
     async fn holds(&self, frozen: &Frozen) -> bool {
-        let custody = self.context.custody(&frozen.identity.plan.target_id).await;
-        match custody {
-            Ok(Some(record)) => matches!(
-                record.state,
-                contract::custody::CustodyState::Held { holder, .. } if holder == frozen.identity.invocation_key()
-            ),
+        match self.context.custody(&frozen.identity.plan.target_id).await {
+            Ok(Some(record)) => {
+                matches!(record.state, CustodyState::Held { holder, .. } if holder == frozen.identity.invocation_key())
+            }
             Ok(None) => false,
             Err(_) => true,
         }
     }
 
-    async fn settled(&self, frozen: &Frozen) -> bool {
-        let proved = self.context.records().await.is_ok_and(|records| records.has(NONPUBLICATION));
-        proved && !self.holds(frozen).await
-    }
-
-    /// A claim that was refused leaves nothing of ours at the target; one that was not answered may have been made.
+    /// A refused claim left nothing of ours at the target; one that was not answered may have been made.
     async fn after_claim_failure(&self, frozen: &Frozen, error: PortError) -> End {
         self.note_failure(&error).await;
-        let frozen_here = self.context.records().await.is_ok_and(|records| records.has(FROZEN));
-        if !frozen_here {
-            return End::Refused(error);
-        }
-        if error.fate == Fate::NotDone {
-            return match settle::settle(&self.context, frozen).await {
-                Ok(()) => End::Refused(error),
-                Err(cleanup) => End::CustodyUnknown { error, cleanup: Some(cleanup) },
+        if error.fate == Fate::Unknown {
+            return match self.claim(frozen).await {
+                Ok(claimed) => self.settle(frozen, &claimed, error).await,
+                Err(again) if again.fate == Fate::NotDone && again.code.as_str() == code::CUSTODY_HELD => {
+                    self.forget_claim(frozen, error).await
+                }
+                Err(again) => End::CustodyUnknown { error, cleanup: Some(again) },
             };
         }
-        self.settle(frozen, error).await
+        self.forget_claim(frozen, error).await
+    }
+
+    async fn forget_claim(&self, frozen: &Frozen, error: PortError) -> End {
+        let reason = ReleaseReason::NonpublicationAllStagesRetired;
+        match settle::release_local(&self.context, frozen, reason).await {
+            Ok(()) => End::Refused(error),
+            Err(cleanup) => End::CustodyUnknown { error, cleanup: Some(cleanup) },
+        }
     }
 
     /// Settles what can be proved; the first error stays the one that is reported.
-    async fn settle(&self, frozen: &Frozen, error: PortError) -> End {
+    async fn settle(&self, frozen: &Frozen, claimed: &Claimed, error: PortError) -> End {
         self.note_failure(&error).await;
-        match settle::settle(&self.context, frozen).await {
+        match settle::settle(&self.context, frozen, claimed).await {
             Ok(()) => End::ReextractRequired(error),
             Err(cleanup) => End::CustodyUnknown { error, cleanup: Some(cleanup) },
         }
@@ -494,7 +554,7 @@ impl<F: SourceFactory, T: Target, W: World> Driver<F, T, W> {
             ("at", Json::from(self.context.now())),
         ]);
         let record = records::next(&self.context.run_key, FAILURE, "failure", &payload);
-        if let Err(failed) = self.context.append(vec![record]).await {
+        if let Err(failed) = self.context.record(vec![record]).await {
             tracing::warn!(code = %failed.code, "the failure could not be journaled");
         }
     }
@@ -507,10 +567,10 @@ fn nothing_sealed() -> PortError {
     ))
 }
 
-fn already_settled() -> PortError {
+fn interrupted() -> PortError {
     PortError::from(Refusal::new(
         "mssql_native.pre_eof_reextract_required",
-        "this run was settled without publication: start a new run with a new id",
+        "this run ended before its source did and is settled without publication: start a new run with a new id",
     ))
 }
 

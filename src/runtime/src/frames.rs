@@ -75,7 +75,10 @@ impl FrameCutter {
 mod tests {
     use super::*;
 
-    fn cut(max_rows: u64, max_bytes: u64, blocks: &[&[u32]]) -> Vec<(u64, u64, u64, Vec<(usize, usize)>)> {
+    /// Ordinal, rows, bytes, slices.
+    type Shown = (u64, u64, u64, Vec<(usize, usize)>);
+
+    fn cut(max_rows: u64, max_bytes: u64, blocks: &[&[u32]]) -> Vec<Shown> {
         let mut cutter = FrameCutter::new(max_rows, max_bytes);
         let mut frames = Vec::new();
         for sizes in blocks {

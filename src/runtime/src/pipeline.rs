@@ -173,7 +173,7 @@ impl<T: Target, W: World> Producer<T, W> {
         let mut cutter = FrameCutter::new(self.limits.max_rows, self.limits.max_bytes);
         let mut sizes = Vec::new();
         let mut total = 0u64;
-        let observations: Observations = self.context.observations.clone();
+        let observations: Observations = self.context.run.observations.clone();
         loop {
             let operation = observations.start(Phase::Read, Instant::now());
             let block = source.next_block().await?;
@@ -188,7 +188,7 @@ impl<T: Target, W: World> Producer<T, W> {
                 ));
             }
             self.rows += block.rows as u64;
-            self.context.progress.rows_read(block.rows as u64);
+            self.context.run.progress.rows_read(block.rows as u64);
             for frame in cutter.push(&Arc::new(block), &sizes) {
                 self.send(frame).await?;
             }
@@ -240,7 +240,7 @@ async fn encode_all<T: Target, W: World>(
 ) -> Result<Vec<ChunkReceipt>, PortError> {
     while let Some(work) = take(&queue, &failed).await {
         let (spool, encoder, observations) =
-            (context.spool.clone(), Arc::clone(&encoder), context.observations.clone());
+            (context.run.spool.clone(), Arc::clone(&encoder), context.run.observations.clone());
         let frame = work.content;
         let seal = tokio::task::spawn_blocking(move || {
             let _operation = observations.start(Phase::Encode, Instant::now());
@@ -250,7 +250,7 @@ async fn encode_all<T: Target, W: World>(
             PortError::not_done("native_transfer.worker_panicked", "an encoder ended unexpectedly: please report it")
                 .caused_by(panicked)
         })??;
-        context.progress.sealed(chunk.encoded_bytes);
+        context.run.progress.sealed(chunk.encoded_bytes);
         let next = Work { content: chunk, permit: work.permit };
         tokio::select! {
             sent = sealed.send(next) => sent.map_err(|_| cancelled())?,

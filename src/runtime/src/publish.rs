@@ -3,34 +3,35 @@
 //! Every step looks first whether it was done before, so the whole is safe to repeat in another process. No source
 //! factory reaches this module.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use contract::canon::{Json, strict, strict_digest};
-use contract::completion::{self, ChunkReceipt, Completion};
+use contract::completion::ChunkReceipt;
 use contract::custody::ReleaseReason;
-use contract::digest::{Digest, TypedSum};
+use contract::digest::Digest;
 use contract::error::{Fate, PortError};
 use contract::lineage::{FrameworkColumn, lineage_id};
 use contract::names;
 use contract::port::target::{
     DigestObservation, LineageColumn, LineageValue, PrepareRequest, PreparedObservation, PreparedRef, PublishRequest,
-    Receipt, ReceiptFacts, ReceiptProbe, StageColumn, StageDefinition, StageRef, StageWriter, TableName, Target,
-    WriterGrant,
+    Receipt, ReceiptFacts, ReceiptProbe, StageColumn, StageDefinition, StageRef, StageRetirement, StageWriter,
+    TableName, Target, WriterGrant,
 };
 use contract::port::world::World;
-use contract::recovery::classify::PublicationPhase;
 use contract::transaction;
+use contract::transfer::{Preparation, TransferEvent, TransferState};
 use tokio::task::JoinSet;
 
 use crate::capacity;
-use crate::chunk::compare;
+use crate::chunk::{Attempt, compare};
 use crate::context::RunContext;
 use crate::evidence;
 use crate::frozen::{Claimed, Frozen};
 use crate::progress::Stage;
-use crate::records::{self, CHECKPOINT, EVIDENCE, PREPARED, PUBLICATION, PUBLISHED, Records};
+use crate::records::{self, CHECKPOINT, CLEANED, EVIDENCE};
 use crate::sealed::Sealed;
-use crate::settle::{self, KnownAttempt};
+use crate::settle;
 
 /// Publishes a sealed run and finishes it. Returns the receipt.
 pub(crate) async fn publish<T: Target, W: World>(
@@ -51,76 +52,86 @@ async fn published<T: Target, W: World>(
     claimed: &Claimed,
     sealed: &Sealed,
 ) -> Result<Receipt, PortError> {
-    let records = context.records().await?;
-    if let Some(document) = records.one(PUBLISHED)? {
+    let confirmed = context.look(|state| state.facts(TransferEvent::PublicationConfirmed.text()).cloned());
+    if let Some(document) = confirmed {
         return receipt_from(&document);
     }
-    let request = |prepared: &Prepared| publish_request(context, frozen, claimed, sealed, prepared);
-    if phase(&records)? >= Some(PublicationPhase::Publishing) {
-        let probe = context
-            .target
-            .probe_receipt(&frozen.request, &frozen.operation, context.publication_lock_timeout_ms)
-            .await?;
-        match probe {
-            ReceiptProbe::Present(receipt) => return record_receipt(context, receipt).await,
-            // Absent under both locks with the fence raised: that publication rolled back and cannot follow any more.
-            ReceiptProbe::AbsentUnderLock => enter(context, PublicationPhase::Prepared).await?,
-        }
+    if let Some(receipt) = resolve_doubt(context, frozen).await? {
+        return Ok(receipt);
     }
     context.progress.enter(Stage::Preparing);
     capacity::require(context, frozen).await?;
-    let stages = stages(&records, frozen, sealed)?;
+    let stages = stages(context, frozen, sealed).await?;
     verify_stages(context, frozen, sealed, &stages).await?;
     let prepared = prepare(context, frozen, sealed, &stages).await?;
     capacity::require(context, frozen).await?;
     verify_stages(context, frozen, sealed, &stages).await?;
-    verify_prepared(context, frozen, sealed, &prepared).await?;
+    verify_prepared(context, sealed, &prepared).await?;
     context.progress.enter(Stage::Publishing);
-    enter(context, PublicationPhase::Publishing).await?;
-    match context.target.publish(&request(&prepared)?).await {
-        Ok(receipt) => record_receipt(context, receipt).await,
+    context.advance(TransferEvent::PublicationBegan, Json::Null).await?;
+    let request = publish_request(context, frozen, claimed, sealed, &prepared);
+    match context.target.publish(&request).await {
+        Ok(receipt) => confirm(context, receipt).await,
         Err(error) => {
-            if error.fate == Fate::NotDone {
-                enter(context, PublicationPhase::Prepared).await?;
-            }
+            let event = match error.fate {
+                Fate::NotDone => TransferEvent::PublicationRolledBack,
+                Fate::Unknown => TransferEvent::PublicationUnknown,
+            };
+            context.advance(event, Json::object([("code", Json::from(error.code.as_str()))])).await?;
             Err(error)
         }
     }
 }
 
-/// The latest publication phase in the journal.
-pub(crate) fn phase(records: &Records) -> Result<Option<PublicationPhase>, PortError> {
-    let latest = records.of(PUBLICATION).last();
-    latest
-        .map(|record| {
-            let document = records::document(record)?;
-            let text = document.get("phase").and_then(Json::as_str);
-            text.and_then(PublicationPhase::from_text).ok_or_else(records::invalid)
-        })
-        .transpose()
+/// After an earlier process began to publish, the receipt decides before anything else.
+///
+/// Read under both locks with the fence raised, its absence proves that no publication of ours is in flight and none of
+/// an earlier opener can follow.
+async fn resolve_doubt<T: Target, W: World>(
+    context: &RunContext<T, W>,
+    frozen: &Frozen,
+) -> Result<Option<Receipt>, PortError> {
+    let state = context.transfer().map(|transfer| transfer.state);
+    let absent = match state {
+        Some(TransferState::Publishing) => TransferEvent::PublicationRolledBack,
+        Some(TransferState::OutcomeUnknown) => TransferEvent::AbsenceProved,
+        _ => return Ok(None),
+    };
+    let (request, operation) = (&frozen.request, &frozen.operation);
+    match context.target.probe_receipt(request, operation, context.publication_lock_timeout_ms).await? {
+        ReceiptProbe::Present(receipt) => confirm(context, receipt).await.map(Some),
+        ReceiptProbe::AbsentUnderLock => {
+            context.advance(absent, Json::Null).await?;
+            if absent == TransferEvent::AbsenceProved { Err(absence_proved()) } else { Ok(None) }
+        }
+    }
 }
 
-/// Records a publication phase; durable before what follows it.
-async fn enter<T: Target, W: World>(context: &RunContext<T, W>, phase: PublicationPhase) -> Result<(), PortError> {
-    let payload = Json::object([("phase", Json::from(phase.text())), ("at", Json::from(context.now()))]);
-    context.append(vec![records::next(&context.run_key, PUBLICATION, phase.text(), &payload)]).await
+/// The code of a run whose unknown publication turned out not to have happened.
+pub(crate) fn absence_proved() -> PortError {
+    PortError::not_done(
+        "mssql_native.publication_absence_proved",
+        "the publication in doubt did not take place: the run is settled; start a new run with a new id",
+    )
 }
 
 /// The verified stages in chunk order.
-fn stages(records: &Records, frozen: &Frozen, sealed: &Sealed) -> Result<Vec<(KnownAttempt, StageRef)>, PortError> {
-    let mut attempts = settle::attempts(records, frozen)?;
+async fn stages<T: Target, W: World>(
+    context: &RunContext<T, W>,
+    frozen: &Frozen,
+    sealed: &Sealed,
+) -> Result<Vec<(Attempt, StageRef)>, PortError> {
+    let attempts = settle::attempts(&context.records().await?, frozen)?;
+    let by_id: HashMap<String, Attempt> =
+        attempts.into_iter().map(|attempt| (attempt.attempt_id.to_string(), attempt)).collect();
     sealed
         .receipts
         .iter()
         .map(|receipt| {
-            let at = attempts
-                .iter()
-                .position(|known| known.attempt.attempt_id.to_string() == receipt.attempt_id)
-                .ok_or_else(records::invalid)?;
-            let known = attempts.swap_remove(at);
-            let object_id = known.object_id().ok_or_else(records::invalid)?;
-            let stage = StageRef { definition: known.attempt.definition.clone(), object_id };
-            Ok((known, stage))
+            let attempt = by_id.get(&receipt.attempt_id).cloned().ok_or_else(records::invalid)?;
+            let object_id = settle::object_id(context, attempt.attempt_id).ok_or_else(records::invalid)?;
+            let stage = StageRef { definition: attempt.definition.clone(), object_id };
+            Ok((attempt, stage))
         })
         .collect()
 }
@@ -130,13 +141,13 @@ async fn verify_stages<T: Target, W: World>(
     context: &Arc<RunContext<T, W>>,
     frozen: &Frozen,
     sealed: &Sealed,
-    stages: &[(KnownAttempt, StageRef)],
+    stages: &[(Attempt, StageRef)],
 ) -> Result<(), PortError> {
     let mut waiting: Vec<(WriterGrant, StageRef, ChunkReceipt)> = stages
         .iter()
         .zip(&sealed.receipts)
         .rev()
-        .map(|((known, stage), receipt)| (known.attempt.grant(&context.fence(frozen)), stage.clone(), receipt.clone()))
+        .map(|((attempt, stage), receipt)| (attempt.grant(&context.fence(frozen)), stage.clone(), receipt.clone()))
         .collect();
     let workers = usize::try_from(context.plan.limits.importers()).unwrap_or(1);
     let mut running = JoinSet::new();
@@ -205,7 +216,7 @@ async fn prepare<T: Target, W: World>(
     context: &RunContext<T, W>,
     frozen: &Frozen,
     sealed: &Sealed,
-    stages: &[(KnownAttempt, StageRef)],
+    stages: &[(Attempt, StageRef)],
 ) -> Result<Prepared, PortError> {
     let lineage = lineage_columns(context, frozen);
     let definition = prepared_definition(frozen, &lineage);
@@ -215,11 +226,13 @@ async fn prepare<T: Target, W: World>(
         expected_rows: sealed.rows,
         lock_resource: preparation_lock(frozen),
     };
-    if let Some(document) = context.records().await?.one(PREPARED)? {
-        let (object_id, full) = prepared_from(&document)?;
+    let state = context.transfer().map(|transfer| transfer.state);
+    if state == Some(TransferState::StageComplete(Preparation::Done))
+        && let Some((object_id, full)) = prepared_facts(context)?
+    {
         return Ok(Prepared { reference: reference(object_id), full });
     }
-    enter(context, PublicationPhase::Preparing).await?;
+    context.advance(TransferEvent::PreparationBegan, Json::Null).await?;
     // What an interrupted preparation left: ours by its mark, or nothing.
     context.target.retire_stage(&preparation_grant(context, frozen), &definition, None).await?;
     let observation = context
@@ -235,10 +248,7 @@ async fn prepare<T: Target, W: World>(
         })
         .await?;
     compare(&observation.business, sealed.rows, &sealed.sum).map_err(prepared_mismatch)?;
-    context
-        .append(vec![records::next(&context.run_key, PREPARED, "prepared", &prepared_document(&observation))])
-        .await?;
-    enter(context, PublicationPhase::Prepared).await?;
+    context.advance(TransferEvent::PreparationDone, prepared_document(&observation)).await?;
     Ok(Prepared { reference: reference(observation.object_id), full: observation.full })
 }
 
@@ -252,7 +262,6 @@ fn prepared_mismatch(error: PortError) -> PortError {
 
 async fn verify_prepared<T: Target, W: World>(
     context: &RunContext<T, W>,
-    _frozen: &Frozen,
     sealed: &Sealed,
     prepared: &Prepared,
 ) -> Result<(), PortError> {
@@ -273,6 +282,14 @@ fn prepared_document(observation: &PreparedObservation) -> Json {
         ("row_count", Json::from(observation.full.row_count)),
         ("limbs", Json::array(observation.full.limbs.iter().map(String::as_str))),
     ])
+}
+
+/// Object id and full digest of the prepared table, if one was verified.
+fn prepared_facts<T: Target, W: World>(
+    context: &RunContext<T, W>,
+) -> Result<Option<(i32, DigestObservation)>, PortError> {
+    let facts = context.look(|state| state.facts(TransferEvent::PreparationDone.text()).cloned());
+    facts.map(|facts| prepared_from(&facts)).transpose()
 }
 
 fn prepared_from(document: &Json) -> Result<(i32, DigestObservation), PortError> {
@@ -320,10 +337,10 @@ fn publish_request<T: Target, W: World>(
     claimed: &Claimed,
     sealed: &Sealed,
     prepared: &Prepared,
-) -> Result<PublishRequest, PortError> {
+) -> PublishRequest {
     let columns = prepared.reference.stage.definition.columns.clone();
     let loaded_at = columns.iter().find(|c| c.name == "__dpone__loaded_at").map(|c| c.name.clone());
-    Ok(PublishRequest {
+    PublishRequest {
         request: frozen.request.clone(),
         operation: frozen.operation.clone(),
         generation: claimed.generation,
@@ -339,7 +356,7 @@ fn publish_request<T: Target, W: World>(
         receipt: receipt_facts(context, frozen, sealed, &columns),
         columns,
         lock_timeout_ms: context.publication_lock_timeout_ms,
-    })
+    }
 }
 
 /// The receipt's own fields; a pure function of frozen run and completion, so that every repetition makes the same.
@@ -375,13 +392,8 @@ fn receipt_facts<T: Target, W: World>(
     }
 }
 
-async fn record_receipt<T: Target, W: World>(
-    context: &RunContext<T, W>,
-    receipt: Receipt,
-) -> Result<Receipt, PortError> {
-    let document = receipt_document(&receipt);
-    context.append(vec![records::once(&context.run_key, PUBLISHED, "receipt", &document)]).await?;
-    enter(context, PublicationPhase::Published).await?;
+async fn confirm<T: Target, W: World>(context: &RunContext<T, W>, receipt: Receipt) -> Result<Receipt, PortError> {
+    context.advance(TransferEvent::PublicationConfirmed, receipt_document(&receipt)).await?;
     Ok(receipt)
 }
 
@@ -426,22 +438,14 @@ async fn finish<T: Target, W: World>(
     receipt: &Receipt,
 ) -> Result<(), PortError> {
     context.progress.enter(Stage::Finishing);
-    let records = context.records().await?;
-    if !records.has(EVIDENCE) {
-        let document = evidence::document(context, frozen, sealed, receipt);
-        context.append(vec![records::once(&context.run_key, EVIDENCE, "evidence", &document)]).await?;
+    let at = |context: &RunContext<T, W>| context.transfer().map(|transfer| transfer.state);
+    if at(context) == Some(TransferState::Published) {
+        save_evidence(context, frozen, sealed, receipt).await?;
     }
-    let document = context.records().await?.one(EVIDENCE)?.ok_or_else(records::invalid)?;
-    let text = String::from_utf8_lossy(&strict(&document)).into_owned();
-    let (request, operation) = (&frozen.request, &frozen.operation);
-    context.target.save_evidence(request, operation, &text, &strict_digest(&document), &context.fence(frozen)).await?;
-    if phase(&records)? < Some(PublicationPhase::EvidenceComplete) {
-        enter(context, PublicationPhase::EvidenceComplete).await?;
-    }
-    let checkpoint = evidence::checkpoint(receipt);
-    context.append(vec![records::once(&context.run_key, CHECKPOINT, "checkpoint", &checkpoint)]).await?;
-    if phase(&context.records().await?)? < Some(PublicationPhase::Succeeded) {
-        enter(context, PublicationPhase::Succeeded).await?;
+    if at(context) == Some(TransferState::EvidenceComplete) {
+        let checkpoint = records::once(&context.run_key, CHECKPOINT, "checkpoint", &evidence::checkpoint(receipt));
+        let saved = records::event(&context.run_key, TransferEvent::CheckpointSaved, Json::Null);
+        context.record(vec![checkpoint, saved]).await?;
     }
     clean_up(context, frozen).await?;
     let reason = match sealed.receipts.is_empty() {
@@ -451,38 +455,58 @@ async fn finish<T: Target, W: World>(
     settle::release(context, frozen, claimed, reason).await
 }
 
+/// The evidence document, durable here first and then in the target, where it outlives the run.
+async fn save_evidence<T: Target, W: World>(
+    context: &RunContext<T, W>,
+    frozen: &Frozen,
+    sealed: &Sealed,
+    receipt: &Receipt,
+) -> Result<(), PortError> {
+    let document = match context.records().await?.last(EVIDENCE)? {
+        Some(document) => document,
+        None => {
+            let document = evidence::document(context, frozen, sealed, receipt);
+            context.record(vec![records::once(&context.run_key, EVIDENCE, "evidence", &document)]).await?;
+            document
+        }
+    };
+    let text = String::from_utf8_lossy(&strict(&document)).into_owned();
+    let (request, operation, sha256) = (&frozen.request, &frozen.operation, strict_digest(&document));
+    context.target.save_evidence(request, operation, &text, &sha256, &context.fence(frozen)).await?;
+    context.advance(TransferEvent::EvidenceSaved, Json::object([("document_sha256", Json::from(sha256))])).await
+}
+
 /// Drops the prepared table and every stage, each proved ours and its absence proved.
 async fn clean_up<T: Target, W: World>(context: &RunContext<T, W>, frozen: &Frozen) -> Result<(), PortError> {
     let records = context.records().await?;
+    let cleaned = |table: &str| records.of(CLEANED).any(|record| record.key == table);
     let definition = prepared_definition(frozen, &lineage_columns(context, frozen));
-    if !settle::is_retired(&records, &definition.name.table) {
-        let object_id = records.one(PREPARED)?.map(|document| prepared_from(&document)).transpose()?.map(|(id, _)| id);
+    if !cleaned(&definition.name.table) {
+        let object_id = prepared_facts(context)?.map(|(id, _)| id);
         let grant = preparation_grant(context, frozen);
-        let retirement = context.target.retire_stage(&grant, &definition, object_id).await?;
-        settle::retired(context, &definition.name.table, retirement).await?;
+        clean_one(context, &grant, &definition, object_id).await?;
     }
-    for known in settle::attempts(&records, frozen)? {
-        let table = &known.attempt.definition.name.table;
-        if settle::is_retired(&records, table) {
-            continue;
+    for attempt in settle::attempts(&records, frozen)? {
+        if !cleaned(&attempt.definition.name.table) {
+            let grant = attempt.grant(&context.fence(frozen));
+            clean_one(context, &grant, &attempt.definition, settle::object_id(context, attempt.attempt_id)).await?;
         }
-        let grant = known.attempt.grant(&context.fence(frozen));
-        let retirement = context.target.retire_stage(&grant, &known.attempt.definition, known.object_id()).await?;
-        settle::retired(context, table, retirement).await?;
     }
     Ok(())
 }
 
-/// Rows and sum that preparation must reproduce.
-pub(crate) fn workload(receipts: &[ChunkReceipt]) -> Result<(u64, TypedSum), PortError> {
-    completion::workload(receipts).ok_or_else(records::invalid)
-}
-
-/// The stored completion equals what its receipts and metadata seal.
-pub(crate) fn check_completion(
-    stored: &Completion,
-    receipts: &[ChunkReceipt],
-    metadata: &Json,
+async fn clean_one<T: Target, W: World>(
+    context: &RunContext<T, W>,
+    grant: &WriterGrant,
+    definition: &StageDefinition,
+    object_id: Option<i32>,
 ) -> Result<(), PortError> {
-    completion::verify(stored, receipts, metadata).map_err(PortError::from)
+    let how = match context.target.retire_stage(grant, definition, object_id).await? {
+        StageRetirement::Dropped => "dropped",
+        StageRetirement::AlreadyAbsent => "absent",
+    };
+    let table = &definition.name.table;
+    let payload =
+        Json::object([("table", Json::from(table)), ("how", Json::from(how)), ("at", Json::from(context.now()))]);
+    context.record(vec![records::once(&context.run_key, CLEANED, table, &payload)]).await
 }

@@ -1,46 +1,28 @@
-//! The records of a run: their kinds, keys and payloads. Everything that a later process needs is in them.
+//! The records of a run. Those that the fold of `contract::transfer::run` knows carry its kinds; the rest, named here, is
+//! what the runtime needs besides: coordinates of a restart, never a state.
 
 use contract::canon::{Json, decode_object, strict};
 use contract::error::{PortError, Refusal};
 use contract::port::journal::{NewRecord, Record, SHARED};
+use contract::transfer::TransferEvent;
+use contract::transfer::run::{RunState, kind};
 
 /// Frozen plan, columns, identities: written once, before anything at the target.
 pub(crate) const FROZEN: &str = "frozen_run";
-/// Recovery plan v2 under its own key.
-pub(crate) const RECOVERY_PLAN: &str = "recovery_plan";
 /// Local custody of a target; shared by all runs of the journal.
 pub(crate) const CUSTODY: &str = "custody";
-/// What the claim at the target returned.
-pub(crate) const CLAIMED: &str = "claimed";
-/// What admission found, for a person; never an authority.
-pub(crate) const ADMISSION: &str = "admission";
-/// Nonce, grant and stage of an attempt, written with its INTENT.
+/// Grant and stage of an attempt, written with its nonce and INTENT.
 pub(crate) const GRANT: &str = "grant";
-/// A writer event v2.
-pub(crate) const WRITER: &str = "writer_event";
-/// A chunk receipt.
-pub(crate) const RECEIPT: &str = "chunk_receipt";
-/// EOF, receipts and metadata sealed together.
-pub(crate) const COMPLETION: &str = "stage_complete";
-/// The prepared table as observed after its fill.
-pub(crate) const PREPARED: &str = "prepared";
-/// The publication receipt as read back.
-pub(crate) const PUBLISHED: &str = "published";
 /// The evidence document.
 pub(crate) const EVIDENCE: &str = "evidence";
 /// The checkpoint document.
 pub(crate) const CHECKPOINT: &str = "checkpoint";
-/// A publication phase.
-pub(crate) const PUBLICATION: &str = "publication";
-/// The proof that the run ends unpublished.
-pub(crate) const NONPUBLICATION: &str = "nonpublication_proof";
-/// A stage whose absence was proved.
-pub(crate) const RETIRED: &str = "stage_retired";
+/// What admission found, for a person; never an authority.
+pub(crate) const ADMISSION: &str = "admission";
 /// The first failure of the run; a later one never replaces it.
 pub(crate) const FAILURE: &str = "failure";
-
-/// A record that is made but not yet durable.
-pub(crate) type PendingEvent = NewRecord;
+/// A table whose retirement after publication was proved.
+pub(crate) const CLEANED: &str = "stage_cleaned";
 
 /// A record that may be written once under its key.
 pub(crate) fn once(run: &str, kind: &'static str, key: &str, payload: &Json) -> NewRecord {
@@ -57,12 +39,22 @@ pub(crate) fn shared(kind: &'static str, key: &str, payload: &Json) -> NewRecord
     next(SHARED, kind, key, payload)
 }
 
+/// A transfer event with its facts.
+pub(crate) fn event(run: &str, event: TransferEvent, facts: Json) -> NewRecord {
+    next(run, kind::TRANSFER_EVENT, event.text(), &event.document(facts))
+}
+
+/// Whether the fold of a run's state knows the record.
+pub(crate) fn folds(kind: &str) -> bool {
+    !matches!(kind, FROZEN | CUSTODY | GRANT | EVIDENCE | CHECKPOINT | ADMISSION | FAILURE | CLEANED)
+}
+
 fn text(payload: &Json) -> String {
     // Strict canonical JSON is UTF-8 by construction.
     String::from_utf8_lossy(&strict(payload)).into_owned()
 }
 
-/// All records of one run, by kind.
+/// All records of one run.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Records(Vec<Record>);
 
@@ -75,18 +67,23 @@ impl Records {
         self.0.is_empty()
     }
 
-    /// Payloads of a kind in order, with their keys.
+    /// Records of a kind in order.
     pub(crate) fn of<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Record> + 'a {
         self.0.iter().filter(move |record| record.kind == kind)
     }
 
-    /// The document of the only record of a kind.
-    pub(crate) fn one(&self, kind: &str) -> Result<Option<Json>, PortError> {
+    /// The document of the last record of a kind.
+    pub(crate) fn last(&self, kind: &str) -> Result<Option<Json>, PortError> {
         self.of(kind).last().map(document).transpose()
     }
 
-    pub(crate) fn has(&self, kind: &str) -> bool {
-        self.of(kind).next().is_some()
+    /// The run's state: the same fold as in the live run.
+    pub(crate) fn fold(&self) -> Result<RunState, PortError> {
+        let mut state = RunState::default();
+        for record in self.0.iter().filter(|record| folds(&record.kind)) {
+            state.apply(&record.kind, &record.payload)?;
+        }
+        Ok(state)
     }
 }
 

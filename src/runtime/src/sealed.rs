@@ -1,16 +1,17 @@
 //! The sealed end of source: receipts, EOF and metadata, co-bound in one record (spec "Identity and artifacts").
 
-use contract::canon::{Json, Object};
+use contract::canon::Json;
 use contract::completion::{self, ChunkReceipt, Completion};
-use contract::digest::{Digest, TypedSum};
+use contract::digest::TypedSum;
 use contract::error::PortError;
 use contract::raw::eof::EofDescriptor;
 use contract::raw::extension;
 use contract::raw::profile::RawProfile;
+use contract::transfer::TransferEvent;
+use contract::transfer::run::RunState;
 
 use crate::frozen::{Claimed, Frozen};
-use crate::publish::{check_completion, workload};
-use crate::records::{self, COMPLETION, RECEIPT, Records};
+use crate::records;
 
 /// A completed extraction.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,40 +63,27 @@ impl Sealed {
     /// Seals what was extracted.
     pub(crate) fn new(receipts: Vec<ChunkReceipt>, metadata: Json, completed_at: String) -> Result<Self, PortError> {
         let completion = completion::seal(&receipts, &metadata)?;
-        let (rows, sum) = workload(&receipts)?;
+        let (rows, sum) = completion::workload(&receipts).ok_or_else(records::invalid)?;
         Ok(Sealed { receipts, rows, sum, completion, metadata, completed_at })
     }
 
-    /// The record that makes the run stage-complete.
+    /// The completion record.
     pub(crate) fn document(&self) -> Json {
-        Json::object([
-            ("complete", self.completion.document()),
-            ("completion_metadata", self.metadata.clone()),
-            ("completed_at", Json::from(&self.completed_at)),
-        ])
+        Json::object([("completion", self.completion.document()), ("metadata", self.metadata.clone())])
     }
 
-    /// The sealed end as the journal holds it, with every digest recomputed and the raw extension restored.
-    pub(crate) fn restore(records: &Records, frozen: &Frozen) -> Result<Option<Self>, PortError> {
-        let Some(document) = records.one(COMPLETION)? else { return Ok(None) };
-        let mut receipts = Vec::new();
-        for record in records.of(RECEIPT) {
-            receipts.push(ChunkReceipt::from_document(&records::document(record)?)?);
-        }
-        receipts.sort_by_key(|receipt| receipt.ordinal);
-        let stored = document.get("complete").ok_or_else(records::invalid)?;
-        let metadata = document.get("completion_metadata").cloned().ok_or_else(records::invalid)?;
-        let completed_at = document.get("completed_at").and_then(Json::as_str).ok_or_else(records::invalid)?;
-        let digest = |key: &str| stored.get(key)?.as_str()?.parse::<Digest>().ok();
-        let read = || {
-            Some(Completion {
-                rows: stored.get("rows")?.as_u64()?,
-                receipt_digest: digest("receipt_digest")?,
-                metadata_digest: digest("metadata_digest")?,
-            })
-        };
-        let completion = read().ok_or_else(records::invalid)?;
-        check_completion(&completion, &receipts, &metadata)?;
+    /// Facts of the event that makes the run stage-complete.
+    pub(crate) fn facts(&self) -> Json {
+        Json::object([("completed_at", Json::from(&self.completed_at)), ("rows", Json::from(self.rows))])
+    }
+
+    /// The sealed end as a state has it, with every digest recomputed and the raw extension restored against the frozen
+    /// profile and the row count.
+    pub(crate) fn restore(state: &RunState, frozen: &Frozen) -> Result<Option<Self>, PortError> {
+        let Some((completion, metadata)) = state.completion() else { return Ok(None) };
+        let Some(facts) = state.facts(TransferEvent::EofSealed.text()) else { return Ok(None) };
+        let receipts: Vec<ChunkReceipt> = state.receipts().cloned().collect();
+        completion::verify(completion, &receipts, metadata)?;
         match (&frozen.profile, metadata.get("source_snapshot_v1")) {
             (None, None) => {}
             (Some(profile), Some(snapshot)) => {
@@ -107,20 +95,25 @@ impl Sealed {
             }
             _ => return Err(records::invalid()),
         }
-        let (rows, sum) = workload(&receipts)?;
-        Ok(Some(Sealed { receipts, rows, sum, completion, metadata, completed_at: completed_at.to_string() }))
+        let completed_at = facts.get("completed_at").and_then(Json::as_str).ok_or_else(records::invalid)?;
+        let (rows, sum) = completion::workload(&receipts).ok_or_else(records::invalid)?;
+        Ok(Some(Sealed {
+            receipts,
+            rows,
+            sum,
+            completion: *completion,
+            metadata: metadata.clone(),
+            completed_at: completed_at.to_string(),
+        }))
     }
 
     /// What the receipt's payload digest stands for.
     pub(crate) fn manifest(&self, frozen: &Frozen) -> Json {
-        let members: Object = [
-            ("kind".to_string(), Json::from("native-transfer.payload-manifest.v1")),
-            ("complete".to_string(), self.completion.document()),
-            ("frozen_run_sha256".to_string(), Json::from(frozen.sha256())),
-            ("typed_sum".to_string(), Json::from(self.sum)),
-        ]
-        .into_iter()
-        .collect();
-        Json::Object(members)
+        Json::object([
+            ("kind", Json::from("native-transfer.payload-manifest.v1")),
+            ("complete", self.completion.document()),
+            ("frozen_run_sha256", Json::from(frozen.sha256())),
+            ("typed_sum", Json::from(self.sum)),
+        ])
     }
 }
