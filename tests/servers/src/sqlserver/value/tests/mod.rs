@@ -6,6 +6,7 @@ mod conversions;
 mod functions;
 mod operators;
 mod properties;
+mod types;
 
 use super::{CastOptions, SqlType, Value, ValueError, cast};
 
