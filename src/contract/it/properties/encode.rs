@@ -1,6 +1,6 @@
 //! The block encoder and the single-value encoder give the same rows and the same refusals; the cursor takes any bytes.
 
-use contract::block::Block;
+use contract::block::{Block, Column, StringColumn, Values};
 use contract::digest::{Digest, TypedSum};
 use contract::encode::{EncodeError, EncodedRows, Field, NativeRows, RowEncoder, encode_values, split_row};
 use contract::layout::WireLayout;
@@ -140,6 +140,39 @@ fn a_pair_without_a_form_is_refused_at_once() {
     let (layout, sources) = layout(&[GOOD_FORMS]);
     let refusal = RowEncoder::new(layout, sources, MAX_ROW_BYTES).expect_err("String has no form in bigint");
     assert_eq!(refusal.code.as_str(), "mssql_native_unsupported_type");
+}
+
+/// A character whose bytes lie in two rows is valid in the column's buffer and in neither row.
+#[test]
+fn a_character_cut_by_a_row_boundary_is_refused() {
+    let (wire, sources) = layout(&[4]);
+    let encoder = RowEncoder::new(wire, sources, MAX_ROW_BYTES).expect("forms");
+    let mut texts = StringColumn::default();
+    [b"plain" as &[u8], b"\xC3", b"\xA9"].into_iter().for_each(|text| texts.push(text));
+    let block = Block { rows: 3, columns: vec![Column { values: Values::String(texts), nulls: None }] };
+    let refusal = encoder.encode(&block, 0..3, &mut EncodedRows::default()).expect_err("row 1 is no text");
+    assert_eq!((refusal.code, refusal.row), ("mssql_native.invalid_utf8_source_text", 1));
+}
+
+/// What the cursor must not take for a field of the column.
+#[test]
+fn fields_that_a_column_cannot_have_are_faults() {
+    let wide = |length: u64, payload: &[u8]| [&length.to_le_bytes() as &[u8], payload].concat();
+    for (declared, bytes) in [
+        ("nvarchar(max)", vec![0xFF; 8]),
+        ("bit", vec![0xFF]),
+        ("varchar(8)", vec![0xFF, 0xFF]),
+        ("bigint nullable", vec![7, 0, 0, 0, 0, 0, 0, 0]),
+        ("nvarchar(max)", wide(3, b"abc")),
+        ("varbinary(max)", wide(1 << 63, b"")),
+        ("varbinary(max)", wide(MAX_ROW_BYTES, b"")),
+        ("nvarchar(2)", vec![6, 0, 1, 0, 1, 0, 1, 0]),
+        ("binary(2)", vec![1, 0, 9]),
+    ] {
+        let layout = WireLayout::new([("v", declared)]).expect(declared);
+        let verdict = split_row(&layout, &bytes, MAX_ROW_BYTES, &mut Vec::new());
+        assert!(verdict.is_err(), "{declared}: {verdict:?}");
+    }
 }
 
 #[test]

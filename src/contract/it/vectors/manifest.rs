@@ -5,6 +5,7 @@ use contract::identity::LayoutVersion;
 use contract::manifest::policy::{self, Options, Policy};
 use contract::port::source::SourceMode;
 use contract::raw::selector::scope_text;
+use contract::window::WindowSpec;
 use serde_json::Value;
 
 use super::{Case, Check, File, Run, fail, run, same};
@@ -78,4 +79,18 @@ fn resolved(policy: &Policy, want: &Json) -> Check {
     let keys = |object: &Object| object.keys().cloned().collect::<Vec<_>>();
     same("resolved keys", keys(got), keys(want))?;
     want.iter().try_for_each(|(key, value)| same(key, got.get(key), Some(value)))
+}
+
+/// `misc_contracts`, group `rolling_window`: an authored window and an interval end to the frozen document.
+pub(super) fn rolling_window(case: &Case) -> Check {
+    let authored = Json::object([
+        ("column", case.json("column")?),
+        ("anchor", Json::from("data_interval_end")),
+        ("lookback", case.json("lookback")?),
+        ("chunk_interval", case.json("chunk_interval")?),
+    ]);
+    let spec = WindowSpec::parse(&authored).map_err(|error| error.to_string())?;
+    let window = spec.freeze(Some(&case.json("interval_end")?)).map_err(|error| error.to_string())?;
+    same("frozen", window.document(), case.json("frozen")?)?;
+    same("fingerprint", window.fingerprint(), case.digest("fingerprint")?)
 }

@@ -44,7 +44,7 @@ fn misc_contracts() {
             ("consumed_payload", Run::Skip(REPR)),
             ("file_wire_contract", Run::Skip(PROCESS)),
             ("schema_fingerprint", Run::Skip("informative")),
-            ("rolling_window", Run::Skip("informative")),
+            ("rolling_window", Run::Check(super::manifest::rolling_window)),
         ],
     });
 }

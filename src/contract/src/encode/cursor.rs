@@ -53,7 +53,7 @@ pub fn split_row<'a>(
             continue;
         };
         // The bound comes before the look at the bytes, so a wild length never asks for more input.
-        if (at + prefix.len()) as u64 + length > max_row_bytes {
+        if ((at + prefix.len()) as u64).saturating_add(length) > max_row_bytes {
             return Err(fault);
         }
         let length = usize::try_from(length).map_err(|_| fault)?;

@@ -129,7 +129,7 @@ impl TdsRowEncoder {
                     continue;
                 }
                 let used = (native.len() - after.len()) as u64;
-                if length % 2 != 0 || length > self.max_row_bytes.saturating_sub(used) {
+                if length % 2 != 0 || used.saturating_add(length) > self.max_row_bytes {
                     return Err(malformed.into());
                 }
                 let length = u32::try_from(length).map_err(|_| malformed)?;
@@ -154,6 +154,9 @@ impl TdsRowEncoder {
                     }
                     _ => return Err(malformed.into()),
                 }
+            }
+            if (native.len() - rest.len()) as u64 + 8 > self.max_row_bytes {
+                return Err(malformed.into());
             }
             let Some((payload, after)) = rest.split_first_chunk::<8>() else { return Ok(None) };
             rest = after;

@@ -8,7 +8,9 @@ mod target;
 pub use classify::{Classification, Unsupported, classify};
 pub use lossless::{keeps_every_value, may_keep_values};
 pub use schema::{AdmittedColumn, CatalogSourceColumn, admit_source_schema, valid_identifier};
-pub use target::{MappedColumn, SchemaChange, SchemaChangeKind, admit_target, compare_target};
+pub use target::{
+    MappedColumn, SchemaChange, SchemaChangeKind, admit_target, compare_target, stage_columns, wire_layout,
+};
 
 use std::collections::BTreeMap;
 

@@ -5,8 +5,9 @@
 use super::{AdmittedColumn, Overrides, keeps_every_value, resolve};
 use crate::code;
 use crate::error::Refusal;
+use crate::layout::WireLayout;
 use crate::lineage::LineagePreset;
-use crate::port::target::TargetColumn as CatalogColumn;
+use crate::port::target::{StageColumn, TargetColumn as CatalogColumn};
 use crate::sql_type::SqlType;
 
 /// A business column as it is going to be written.
@@ -26,6 +27,26 @@ impl MappedColumn {
         let suffix = if self.source.source_type.nullable { " nullable" } else { "" };
         format!("{}{suffix}", self.type_text)
     }
+}
+
+/// The native layout of rows of these columns.
+///
+/// # Errors
+/// Those of [`WireLayout::new`].
+pub fn wire_layout(columns: &[MappedColumn]) -> Result<WireLayout, Refusal> {
+    let declared: Vec<String> = columns.iter().map(MappedColumn::wire_type).collect();
+    let names = columns.iter().map(|column| column.source.name.as_str());
+    WireLayout::new(names.zip(declared.iter().map(String::as_str)))
+}
+
+/// The columns of a stage that takes rows of these columns: NULL is allowed where the source may have one.
+pub fn stage_columns(columns: &[MappedColumn]) -> Vec<StageColumn> {
+    let stage = |column: &MappedColumn| StageColumn {
+        name: column.source.name.clone(),
+        type_text: column.type_text.clone(),
+        nullable: column.source.source_type.nullable,
+    };
+    columns.iter().map(stage).collect()
 }
 
 /// How a column differs from the target.
@@ -190,7 +211,6 @@ fn same_name(left: &str, right: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::WireLayout;
     use crate::source_type::SourceType;
 
     fn source(name: &str, text: &str) -> AdmittedColumn {
@@ -252,8 +272,10 @@ mod tests {
         let mapped = admit_target(&columns, &overrides, &catalog, LineagePreset::Minimal).expect("admitted");
         let wire: Vec<String> = mapped.iter().map(MappedColumn::wire_type).collect();
         assert_eq!(wire, ["bigint", "float(53) nullable", "bigint"]);
-        let names = mapped.iter().map(|column| column.source.name.as_str());
-        let layout = WireLayout::new(names.zip(wire.iter().map(String::as_str))).expect("layout");
+        let layout = wire_layout(&mapped).expect("layout");
+        let stage: Vec<(String, bool)> =
+            stage_columns(&mapped).into_iter().map(|c| (c.type_text, c.nullable)).collect();
+        assert_eq!(stage, [("bigint".into(), false), ("float(53)".into(), true), ("bigint".into(), false)]);
         assert!(crate::target_layout::admit_row(&layout).is_ok());
 
         let code = |overrides: &Overrides, catalog: &[CatalogColumn], preset| {
