@@ -7,6 +7,7 @@
 
 mod index;
 mod page;
+mod settle;
 mod storage;
 
 pub(super) use index::{KeyRange, is_whole_row};
