@@ -209,6 +209,26 @@ fn a_batch_needs_a_selector_and_merges_its_defaults() {
     assert_eq!(plan.staging_schema, "dpone_stage");
 }
 
+/// Aliases that would grow into billions of items, and nesting without end, are refused instead of read.
+#[test]
+fn a_small_document_cannot_ask_for_much() {
+    let mut bomb = "a0: &a0 [x]\n".to_owned();
+    for level in 1..40 {
+        let last = format!("*a{}", level - 1);
+        bomb.push_str(&format!("a{level}: &a{level} [{}]\n", vec![last; 9].join(", ")));
+    }
+    assert_eq!(verdict(&bomb), "native_transfer.manifest_unreadable");
+    assert_eq!(verdict(&format!("a: {}", "[".repeat(100_000))), "native_transfer.manifest_unreadable");
+    assert_eq!(verdict(&"x".repeat(2_000_000)), "native_transfer.manifest_unreadable");
+}
+
+#[test]
+fn anchors_have_a_place_in_batch_files_only() {
+    let batch = include_str!("../../../../docs/examples/air-batch.yaml");
+    assert!(parse(&format!("x-shared: {{}}\n{batch}"), Some("air.airlines"), None).is_ok());
+    assert_eq!(with("metadata:", "x-shared: 1\nmetadata:"), "native_transfer.unknown_key:x-shared");
+}
+
 #[test]
 fn an_interval_is_given_once() {
     let code = |end| parse(RESOURCE, None, Some(end)).map_err(|refusal| refusal.code.to_string()).map(|_| ());

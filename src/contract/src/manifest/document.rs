@@ -10,6 +10,10 @@ use crate::error::Refusal;
 /// Longest document, bytes. A Kubernetes object is at most 1.5 MiB.
 const DOCUMENT_BYTES_MAX: usize = 1_500_000;
 
+/// Most brackets and braces that may be open at once. The YAML reader takes quadratic time in them before it refuses them
+/// by its own depth limit, so they are counted first; brackets inside texts count as well, which no manifest comes near.
+const OPEN_BRACKETS_MAX: i64 = 256;
+
 /// `apiVersion` of a `NativeTransfer`.
 const API_VERSION: &str = "transfer.dpone.io/v1alpha1";
 
@@ -110,6 +114,17 @@ fn read(text: &str) -> Result<Json, Refusal> {
     if text.len() > DOCUMENT_BYTES_MAX {
         return Err(unreadable("the document is larger than a Kubernetes object can be (1.5 MB)"));
     }
+    let mut open = 0i64;
+    for byte in text.bytes() {
+        match byte {
+            b'[' | b'{' => open += 1,
+            b']' | b'}' => open -= 1,
+            _ => continue,
+        }
+        if open > OPEN_BRACKETS_MAX {
+            return Err(unreadable("the document is nested deeper than a manifest can be"));
+        }
+    }
     let yaml: Yaml = serde_norway::from_str(text).map_err(|error| {
         let place = error.location().map(|at| format!(" (line {}, column {})", at.line(), at.column()));
         Refusal {
@@ -168,7 +183,8 @@ fn resource(document: &Object) -> Result<Process, Refusal> {
 }
 
 fn batch(document: &Object) -> Result<Vec<Process>, Refusal> {
-    keys::only(document, &["kind", "name", "description", "metadata", "meta", "defaults", "schemas", "runtime"], "")?;
+    let known = ["kind", "name", "description", "metadata", "meta", "defaults", "schemas", "runtime"];
+    keys::only_or_anchors(document, &known, "")?;
     let nothing = Object::new();
     let defaults = optional_object(document.get("defaults"), "defaults", &nothing)?;
     let schemas = object(document.get("schemas"), "schemas")?;
@@ -176,7 +192,7 @@ fn batch(document: &Object) -> Result<Vec<Process>, Refusal> {
     for (schema, block) in schemas {
         let path = format!("schemas.{schema}");
         let block = object(Some(block), &path)?;
-        keys::only(block, &["defaults", "tables"], &path)?;
+        keys::only_or_anchors(block, &["defaults", "tables"], &path)?;
         let defaults = merged(defaults, optional_object(block.get("defaults"), &format!("{path}.defaults"), &nothing)?);
         let tables = block.get("tables").and_then(Json::as_array).filter(|tables| !tables.is_empty());
         let tables = tables.ok_or_else(|| keys::invalid(&format!("{path}.tables"), "a list of tables"))?;

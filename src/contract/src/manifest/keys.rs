@@ -142,10 +142,19 @@ pub(super) fn check(process: &Object) -> Result<Vec<String>, Refusal> {
 /// # Errors
 /// `native_transfer.unknown_key:PATH`.
 pub(super) fn only(members: &Object, keys: &[&str], path: &str) -> Result<(), Refusal> {
-    match members.keys().find(|key| !keys.contains(&key.as_str()) && !key.starts_with("x-")) {
+    match members.keys().find(|key| !keys.contains(&key.as_str())) {
         None => Ok(()),
         Some(key) => Err(unknown(&join(path, key))),
     }
+}
+
+/// As [`only`], with keys that start with `x-` besides: batch files keep their YAML anchors there.
+///
+/// # Errors
+/// `native_transfer.unknown_key:PATH`.
+pub(super) fn only_or_anchors(members: &Object, keys: &[&str], path: &str) -> Result<(), Refusal> {
+    let own = members.iter().filter(|(key, _)| !key.starts_with("x-"));
+    only(&own.map(|(key, value)| (key.clone(), value.clone())).collect(), keys, path)
 }
 
 fn closed(
