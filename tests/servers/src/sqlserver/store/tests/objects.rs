@@ -181,3 +181,27 @@ fn records_come_back_after_a_restart() {
     assert_eq!(transaction.constraint_table(constraint).unwrap().id, id);
     assert_eq!(transaction.allocation(id).unwrap(), Allocation::default());
 }
+
+#[test]
+fn text_keys_follow_the_collation_of_their_column() {
+    let store = Store::in_memory();
+    let columns = vec![column(1, "id", SqlType::nvarchar(20)), column(2, "v", SqlType::Int)];
+    let mut both = index(1, "c", true, &[1, 2]);
+    both.keys[1].descending = true;
+    let id = create(&store, table(&store, "t", columns, vec![both]));
+    let transaction = store.begin(&session(51));
+    let row = |text: &str, v| [Value::text(text), Value::Int(v)];
+    for (text, v) in [("b", 1), ("a", 1), ("B", 3), ("a", 2)] {
+        transaction.insert(id, &row(text, v)).unwrap();
+    }
+    for text in ["A", "a  ", "A "] {
+        let outcome = transaction.insert(id, &row(text, 1));
+        assert_eq!(outcome.unwrap_err().number(), Some(2601), "{text:?} equals a");
+    }
+    let found = transaction.seek(id, 1, &[Value::text("A")], ReadMode::Committed).unwrap().unwrap();
+    let found: Vec<_> = found.map(|it| it.unwrap().value(1).unwrap()).collect();
+    assert_eq!(found, [Value::Int(2), Value::Int(1)], "the second key column descends");
+    let all = transaction.scan(id, ReadMode::Committed).unwrap();
+    let all: Vec<_> = all.map(|it| it.unwrap().values(2).unwrap()).collect();
+    assert_eq!(all, [row("a", 2), row("a", 1), row("B", 3), row("b", 1)]);
+}
