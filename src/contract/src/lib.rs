@@ -12,6 +12,7 @@ pub mod canon;
 pub mod capacity;
 pub mod civil;
 pub mod code;
+pub mod code_ports;
 pub mod completion;
 pub mod custody;
 pub mod digest;
