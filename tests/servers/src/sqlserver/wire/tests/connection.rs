@@ -268,6 +268,21 @@ fn a_refused_bulk_row_is_reported_after_the_whole_message() {
     client.expect_done(DONE_COUNT);
 }
 
+/// The load waits (for a lock), its queue is full, and the end of the client stands behind data that nobody reads.
+#[test]
+fn a_stalled_bulk_load_ends_with_its_client() {
+    let server = ScriptedServer::start();
+    let mut client = server.client();
+    client.packet(0x07, 0, &hex(&format!("{BULK_COLUMNS} D1 08 FEFFFFFFFFFFFFFF")));
+    assert_eq!(server.event(), Event::Waiting);
+    for _ in 0..40 {
+        client.packet(0x07, 0, &hex(BULK_ROW));
+    }
+    drop(client);
+    assert_eq!(server.event(), Event::BulkUndone);
+    assert_eq!(server.event(), Event::Dropped);
+}
+
 #[test]
 fn a_server_that_stops_ends_its_sessions() {
     let server = ScriptedServer::start();

@@ -2,10 +2,10 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -50,6 +50,15 @@ impl Script {
     fn tell(&self, event: Event) {
         // A test that has ended does not listen any more.
         let _ = self.events.send(event);
+    }
+
+    fn wait_for(&self, cancel: &CancelHandle) {
+        self.tell(Event::Waiting);
+        let patience = Instant::now() + PATIENCE;
+        while !cancel.is_cancelled() {
+            assert!(Instant::now() < patience, "a cancel");
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 }
 
@@ -96,13 +105,7 @@ impl ScriptedSession {
     }
 
     fn wait(&mut self) -> BatchEnd {
-        let (wake, woken) = channel();
-        let wake = Mutex::new(wake);
-        self.cancel.on_cancel(1, Box::new(move || wake.lock().unwrap().send(()).unwrap_or_default()));
-        self.script.tell(Event::Waiting);
-        while !self.cancel.is_cancelled() {
-            woken.recv_timeout(PATIENCE).expect("a cancel");
-        }
+        self.script.wait_for(&self.cancel);
         self.cancel.clear();
         BatchEnd::Cancelled
     }
@@ -147,7 +150,12 @@ impl SqlSession for ScriptedSession {
     }
 
     fn bulk_columns(&mut self, _columns: &[ColumnMeta]) -> Result<Box<dyn BulkRows + '_>, SqlError> {
-        Ok(Box::new(ScriptedLoad { script: Arc::clone(&self.script), rows: 0, finished: false }))
+        Ok(Box::new(ScriptedLoad {
+            script: Arc::clone(&self.script),
+            cancel: self.cancel.clone(),
+            rows: 0,
+            finished: false,
+        }))
     }
 
     fn reset_connection(&mut self) {
@@ -161,9 +169,10 @@ impl Drop for ScriptedSession {
     }
 }
 
-/// A load that refuses a row whose first cell is -1.
+/// A load that refuses a row whose first cell is -1, and waits for a cancel at -2.
 struct ScriptedLoad {
     script: Arc<Script>,
+    cancel: CancelHandle,
     rows: u64,
     finished: bool,
 }
@@ -172,6 +181,10 @@ impl BulkRows for ScriptedLoad {
     fn row(&mut self, values: Vec<Value>) -> Result<(), SqlError> {
         if values[0] == Value::BigInt(-1) {
             return Err(failure(515, 16));
+        }
+        if values[0] == Value::BigInt(-2) {
+            self.script.wait_for(&self.cancel);
+            return Err(failure(1222, 16));
         }
         self.rows += 1;
         self.script.tell(Event::Row(values));
