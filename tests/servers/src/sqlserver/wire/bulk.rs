@@ -178,8 +178,9 @@ pub(crate) fn load(session: &mut dyn SqlSession, chunks: mpsc::Receiver<BulkChun
 fn load_rows(session: &mut dyn SqlSession, stream: &mut BulkStream, cancel: &CancelHandle) -> Result<u64, Ended> {
     let columns = stream.columns()?;
     let mut load = session.bulk_columns(columns.metas())?;
+    let mut scratch = Vec::new();
     loop {
-        let item = stream.next(&columns);
+        let item = stream.next(&columns, &mut scratch);
         // An attention that came with the last packet counts: the load takes effect in `finish` and not before.
         if cancel.is_cancelled() {
             load.abort();
@@ -216,11 +217,11 @@ impl BulkStream {
     }
 
     /// Reads the next row, or the DONE that ends the message.
-    pub(crate) fn next(&mut self, columns: &Columns) -> Result<Item, Ended> {
+    pub(crate) fn next(&mut self, columns: &Columns, scratch: &mut Vec<u8>) -> Result<Item, Ended> {
         let token = self.u8().map_err(|error| columns.ended(error, 0))?;
         let row = match token {
-            ROW => read_row(self, &columns.wires),
-            NBC_ROW => read_nbc_row(self, &columns.wires),
+            ROW => read_row(self, &columns.wires, scratch),
+            NBC_ROW => read_nbc_row(self, &columns.wires, scratch),
             DONE => return read_done(self).map(|()| Item::Done).map_err(|error| columns.ended(error, 0)),
             other => return Err(columns.ended(DecodeError::Token(other), 0)),
         };
@@ -273,20 +274,32 @@ fn read_column(stream: &mut BulkStream) -> Result<(ColumnMeta, WireType), Decode
     Ok((column, wire))
 }
 
-fn read_row(stream: &mut BulkStream, wires: &[WireType]) -> Result<Vec<Value>, (DecodeError, usize)> {
+fn read_row(
+    stream: &mut BulkStream,
+    wires: &[WireType],
+    scratch: &mut Vec<u8>,
+) -> Result<Vec<Value>, (DecodeError, usize)> {
     let mut row = Vec::with_capacity(wires.len());
     for (column, wire) in wires.iter().enumerate() {
-        row.push(values::read(stream, *wire).map_err(|error| (error, column))?);
+        row.push(values::read(stream, *wire, scratch).map_err(|error| (error, column))?);
     }
     Ok(row)
 }
 
-fn read_nbc_row(stream: &mut BulkStream, wires: &[WireType]) -> Result<Vec<Value>, (DecodeError, usize)> {
+fn read_nbc_row(
+    stream: &mut BulkStream,
+    wires: &[WireType],
+    scratch: &mut Vec<u8>,
+) -> Result<Vec<Value>, (DecodeError, usize)> {
     let bitmap = stream.take(wires.len().div_ceil(8)).map_err(|error| (error, 0))?.to_vec();
     let mut row = Vec::with_capacity(wires.len());
     for (column, wire) in wires.iter().enumerate() {
         let is_null = bitmap[column / 8] & (1 << (column % 8)) != 0;
-        row.push(if is_null { Value::Null } else { values::read(stream, *wire).map_err(|error| (error, column))? });
+        row.push(if is_null {
+            Value::Null
+        } else {
+            values::read(stream, *wire, scratch).map_err(|error| (error, column))?
+        });
     }
     Ok(row)
 }

@@ -133,5 +133,5 @@ fn typed_value(reader: &mut Reader<'_>) -> Result<(SqlType, Value), DecodeError>
         Form::TextPointer => wire.form = Form::LongLength,
         _ => {}
     }
-    Ok((wire.ty, values::read(reader, wire)?))
+    Ok((wire.ty, values::read(reader, wire, &mut Vec::new())?))
 }

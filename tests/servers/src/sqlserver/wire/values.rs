@@ -206,8 +206,9 @@ fn put_variant(out: &mut Vec<u8>, value: &Value) -> Result<(), Mismatch> {
     put_bytes(out, *ty, value)
 }
 
-/// Reads one cell of type `wire`.
-pub(crate) fn read(source: &mut impl Source, wire: WireType) -> Result<Value, DecodeError> {
+/// Reads one cell of type `wire`. `scratch` is where the chunks of a (max) value meet; it is kept from cell to cell so
+/// that a short value costs no allocation of its own.
+pub(crate) fn read(source: &mut impl Source, wire: WireType, scratch: &mut Vec<u8>) -> Result<Value, DecodeError> {
     let bytes = match wire.form {
         Form::Nothing => return Ok(Value::Null),
         Form::Fixed => {
@@ -223,11 +224,10 @@ pub(crate) fn read(source: &mut impl Source, wire: WireType) -> Result<Value, De
             length => source.take(usize::from(length))?,
         },
         Form::PartialLength => {
-            return Ok(match read_partial(source)? {
-                None => Value::Null,
-                Some(bytes) if wire.ty.is_binary() => Value::Binary(Bytes::from(bytes)),
-                Some(bytes) => Value::String(text(wire.ty, bytes)?),
-            });
+            if !read_partial(source, scratch)? {
+                return Ok(Value::Null);
+            }
+            return from_bytes(wire, scratch);
         }
         Form::TextPointer => {
             let pointer = source.u8()?;
@@ -254,16 +254,16 @@ fn large_length(length: u32, wire: WireType) -> Result<usize, DecodeError> {
     if u64::from(length) > MAX_LARGE_BYTES { Err(DecodeError::Length(wire.token)) } else { Ok(length as usize) }
 }
 
-/// A PLP value: announced length (or unknown), chunks, terminator.
-fn read_partial(source: &mut impl Source) -> Result<Option<Vec<u8>>, DecodeError> {
+/// A PLP value: announced length (or unknown), chunks, terminator. False for NULL.
+fn read_partial(source: &mut impl Source, value: &mut Vec<u8>) -> Result<bool, DecodeError> {
     let announced = source.u64()?;
     if announced == PLP_NULL {
-        return Ok(None);
+        return Ok(false);
     }
+    value.clear();
     if announced != PLP_UNKNOWN_LENGTH && announced > MAX_LARGE_BYTES {
         return Err(DecodeError::Chunk);
     }
-    let mut value = Vec::new();
     loop {
         let chunk = source.u32()? as usize;
         if chunk == 0 {
@@ -278,12 +278,12 @@ fn read_partial(source: &mut impl Source) -> Result<Option<Vec<u8>>, DecodeError
     if announced != PLP_UNKNOWN_LENGTH && value.len() as u64 != announced {
         return Err(DecodeError::Chunk);
     }
-    Ok(Some(value))
+    Ok(true)
 }
 
-fn text(ty: SqlType, bytes: Vec<u8>) -> Result<Text, DecodeError> {
+fn text(ty: SqlType, bytes: &[u8]) -> Result<Text, DecodeError> {
     if !ty.is_unicode() {
-        return Ok(ty.collation().unwrap_or(Collation::DEFAULT).decode(&bytes));
+        return Ok(ty.collation().unwrap_or(Collation::DEFAULT).decode(bytes));
     }
     if !bytes.len().is_multiple_of(2) {
         return Err(DecodeError::OddUnicode);
@@ -328,7 +328,7 @@ fn from_bytes(wire: WireType, bytes: &[u8]) -> Result<Value, DecodeError> {
         }
         SqlType::UniqueIdentifier => Value::Guid(exact(bytes, length)?),
         SqlType::Binary(_) | SqlType::VarBinary(_) | SqlType::Image | SqlType::RowVersion => Value::binary(bytes),
-        ty if ty.is_character() => Value::String(text(ty, bytes.to_vec())?),
+        ty if ty.is_character() => Value::String(text(ty, bytes)?),
         _ => return read_temporal(wire.ty, bytes, length),
     })
 }

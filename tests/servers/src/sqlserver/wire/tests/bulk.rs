@@ -21,7 +21,7 @@ fn decode(message: &[u8], packet_bytes: usize, last: BulkChunk) -> Result<Vec<Ve
     let columns = stream.columns()?;
     let mut rows = Vec::new();
     loop {
-        match stream.next(&columns)? {
+        match stream.next(&columns, &mut Vec::new())? {
             Item::Row(row) => rows.push(row),
             Item::Done => return Ok(rows),
         }

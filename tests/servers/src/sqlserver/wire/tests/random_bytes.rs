@@ -46,7 +46,7 @@ proptest! {
     fn typed_values(bytes in behind(&["", "E7 FFFF 0904D00034", "6A 11 26 00", "2A 06", "26 08", "23 FFFFFF7F 0904D00034"])) {
         let mut reader = Reader::new(&bytes);
         if let Ok(wire) = WireType::parse(&mut reader) {
-            let _ = values::read(&mut reader, wire);
+            let _ = values::read(&mut reader, wire, &mut Vec::new());
         }
     }
 
@@ -59,7 +59,7 @@ proptest! {
         sender.try_send(BulkChunk::End).unwrap();
         let mut stream = BulkStream::new(receiver);
         if let Ok(columns) = stream.columns() {
-            while let Ok(Item::Row(row)) = stream.next(&columns) {
+            while let Ok(Item::Row(row)) = stream.next(&columns, &mut Vec::new()) {
                 prop_assert_eq!(row.len(), columns.metas().len());
             }
         }

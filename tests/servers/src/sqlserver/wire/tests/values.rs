@@ -150,11 +150,11 @@ proptest! {
         let mut reader = Reader::new(&message);
         let wire = WireType::parse(&mut reader).unwrap();
         prop_assert_eq!(wire.ty, ty);
-        prop_assert_eq!(values::read(&mut reader, wire).unwrap(), value);
+        prop_assert_eq!(values::read(&mut reader, wire, &mut Vec::new()).unwrap(), value);
         prop_assert!(reader.is_empty());
         for length in 0..message.len() {
             let mut reader = Reader::new(&message[..length]);
-            let outcome = WireType::parse(&mut reader).and_then(|wire| values::read(&mut reader, wire));
+            let outcome = WireType::parse(&mut reader).and_then(|wire| values::read(&mut reader, wire, &mut Vec::new()));
             prop_assert_eq!(outcome.unwrap_err(), DecodeError::Truncated);
         }
     }
