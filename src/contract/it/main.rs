@@ -13,4 +13,5 @@
 
 mod manifest;
 mod properties;
+mod robust;
 mod vectors;

@@ -219,3 +219,97 @@ fn number(digits: &[u8]) -> Option<u32> {
     }
     (!digits.is_empty()).then_some(value)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, iso: &str) {
+        assert_eq!(Instant::parse(text).map(Instant::isoformat).as_deref(), Some(iso), "{text}");
+    }
+
+    #[test]
+    fn offsets_are_arithmetic_and_fractions_are_kept() {
+        check("1970-01-01T00:00:00Z", "1970-01-01T00:00:00+00:00");
+        check("2026-09-30T03:00:00+03:00", "2026-09-30T00:00:00+00:00");
+        check("2026-09-30T00:00:00-23:59", "2026-09-30T23:59:00+00:00");
+        check("2026-09-30T00:00:00.5Z", "2026-09-30T00:00:00.500000+00:00");
+        check("2026-09-30T00:00:00.000001Z", "2026-09-30T00:00:00.000001+00:00");
+        check("2024-02-29T23:59:59.999999Z", "2024-02-29T23:59:59.999999+00:00");
+        check("0001-01-01T00:00:00Z", "0001-01-01T00:00:00+00:00");
+        check("9999-12-31T23:59:59.999999Z", "9999-12-31T23:59:59.999999+00:00");
+    }
+
+    #[test]
+    fn nothing_is_guessed() {
+        let texts = [
+            "2026-09-30",
+            "2026-09-30T00:00Z",
+            "2026-09-30T00:00:00",
+            "2026-09-30 00:00:00Z",
+            "2026-9-30T00:00:00Z",
+            "2023-02-29T00:00:00Z",
+            "2026-13-01T00:00:00Z",
+            "2026-09-30T24:00:00Z",
+            "2026-09-30T00:60:00Z",
+            "2026-09-30T00:00:60Z",
+            "2026-09-30T00:00:00.Z",
+            "2026-09-30T00:00:00.0000001Z",
+            "2026-09-30T00:00:00z",
+            "2026-09-30T00:00:00+0300",
+            "2026-09-30T00:00:00+24:00",
+            "0000-01-01T00:00:00Z",
+            "+026-09-30T00:00:00Z",
+            "0001-01-01T00:00:00+00:01",
+            "9999-12-31T23:59:59-00:01",
+            "2026-09-30T00:00:00ZZ",
+            "é026-09-30T00:00:00Z",
+        ];
+        for text in texts {
+            assert_eq!(Instant::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_ends_of_the_calendar() {
+        assert_eq!(Date { year: 1, month: 1, day: 1 }.days(), -DAYS_0001_TO_1970);
+        assert_eq!(Date::from_days(-DAYS_0001_TO_1970 - 1), None);
+        assert_eq!(Instant::MAX.isoformat(), "9999-12-31T23:59:59.999999+00:00");
+        assert_eq!(Instant::MAX.checked_add_micros(1), None);
+        assert_eq!(Instant::MIN.checked_add_micros(-1), None);
+        assert_eq!(Instant::MIN.query_text(), "0001-01-01 00:00:00.000000");
+        assert_eq!(Date::from_days(i64::MAX), None);
+        assert_eq!(Date::from_days(i64::MIN), None);
+    }
+
+    #[test]
+    fn every_day_follows_the_one_before() {
+        let mut date = Date { year: 1, month: 1, day: 1 };
+        for days in -DAYS_0001_TO_1970..=2_932_896 {
+            assert_eq!((Date::from_days(days), date.days()), (Some(date), days));
+            let next_month = date.day == days_in_month(date.year, date.month);
+            date = match (next_month, date.month) {
+                (false, _) => Date { day: date.day + 1, ..date },
+                (true, 12) => Date { year: date.year + 1, month: 1, day: 1 },
+                (true, month) => Date { month: month + 1, day: 1, ..date },
+            };
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn texts_read_back(micros in Instant::MIN.micros()..=Instant::MAX.micros()) {
+            let instant = Instant::from_micros(micros).expect("in range");
+            prop_assert_eq!(Instant::parse(&instant.isoformat()), Some(instant));
+            prop_assert_eq!(Instant::parse(&instant.isoformat_z()), Some(instant));
+        }
+
+        #[test]
+        fn no_text_panics(text in "\\PC{0,40}") {
+            let _ = Instant::parse(&text);
+        }
+    }
+}

@@ -221,6 +221,27 @@ codes! {
         "Prove at the server that the writer's session is gone, then retire.";
 
     // --- capacity (contract.md 5.5) ---
+    SPOOL_CAPACITY_INSUFFICIENT = "mssql_native.spool_capacity_insufficient",
+        "The work folder has less free space than the chunks in flight can need.",
+        "Free space, or lower max_bytes, max_pending or parallelism.";
+    TARGET_CAPACITY_UNAVAILABLE = "mssql_native.target_capacity_unavailable",
+        "The target does not show its files, volumes or log to the loader.",
+        "Grant VIEW SERVER STATE and VIEW DATABASE STATE (or their performance-state successors).";
+    TARGET_VOLUME_HEADROOM_INSUFFICIENT = "mssql_native.target_volume_headroom_insufficient",
+        "A data volume of the target has less room than max_total_encoded_bytes.",
+        "Free space on the volume or lower the limit.";
+    TARGET_LOG_HEADROOM_INSUFFICIENT = "mssql_native.target_log_headroom_insufficient",
+        "The target's log has less room than max_total_encoded_bytes.",
+        "Back up the log, let it grow, or lower the limit.";
+    STAGING_TABLE_LIMIT_EXCEEDED = "mssql_native.staging_table_limit_exceeded",
+        "The target database holds more staging tables than max_staging_tables.",
+        "Settle the runs that left them.";
+    STAGING_OBJECT_LIMIT_EXCEEDED = "mssql_native.staging_object_limit_exceeded",
+        "The run needs more chunks than max_staging_tables allows.",
+        "Raise max_staging_tables, or max_rows and max_bytes, or read a smaller window.";
+    STAGE_ALLOCATION_THRESHOLD_EXCEEDED = "mssql_native.stage_allocation_threshold_exceeded",
+        "All staging tables together take more space than stage_allocated_bytes_stop_threshold; the number is what was seen.",
+        "Raise the threshold, settle other runs, or read a smaller window.";
     TOTAL_ENCODED_BYTES_EXCEEDED = "mssql_native.total_encoded_bytes_exceeded",
         "The run encoded more bytes than max_total_encoded_bytes.",
         "Raise max_total_encoded_bytes or read a smaller window.";
@@ -446,4 +467,24 @@ codes! {
     WINDOW_CHUNK_COUNT_EXCEEDED = "rolling_window_chunk_count_exceeded",
         "The lookback has more than 100,000 chunk intervals.",
         "Increase chunk_interval.";
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn codes_are_unique_and_explained() {
+        let codes: BTreeSet<&str> = all().iter().map(|entry| entry.code).collect();
+        assert_eq!(codes.len(), all().len(), "a code stands twice");
+        for entry in all() {
+            assert!(
+                entry.code.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.')),
+                "{entry:?}"
+            );
+            assert!(entry.meaning.ends_with('.') && entry.remedy.ends_with('.'), "{entry:?}");
+        }
+    }
 }

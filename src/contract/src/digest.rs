@@ -208,3 +208,64 @@ pub fn hash_limbs(hash: &[u8; 32]) -> [i128; 8] {
     }
     limbs
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn reference_sum(hashes: &[[u8; 32]]) -> BigUint {
+        let modulus = BigUint::from(1u8) << 256u32;
+        hashes.iter().map(|hash| BigUint::from_bytes_be(hash)).sum::<BigUint>() % modulus
+    }
+
+    #[test]
+    fn a_digest_is_exactly_64_lower_case_digits() {
+        let digest = Digest::of(b"");
+        let text = digest.to_string();
+        assert_eq!(text, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+        assert_eq!(text.parse(), Ok(digest));
+        for other in [&text[1..], &text.to_uppercase(), &format!("{text}\n"), &format!(" {}", &text[1..])] {
+            assert_eq!(other.parse::<Digest>(), Err(NotADigest), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn limbs_outside_the_row_count_are_refused() {
+        let largest = i128::from(u32::MAX);
+        let at = |limb: i128| fold_limbs(2, &[0, 0, 0, limb, 0, 0, 0, 0]);
+        assert!(at(2 * largest).is_ok());
+        assert!(at(2 * largest + 1).is_err());
+        assert!(at(-1).is_err());
+        assert!(fold_limbs(0, &[1, 0, 0, 0, 0, 0, 0, 0]).is_err());
+        assert_eq!(fold_limbs(0, &[0; 8]), Ok(TypedSum::ZERO));
+        assert!(fold_limbs(u64::MAX, &[i128::from(u64::MAX) * largest; 8]).is_ok());
+    }
+
+    #[test]
+    fn integers_beyond_256_bits_are_no_sum() {
+        let largest = (BigUint::from(1u8) << 256u32) - 1u8;
+        assert_eq!(TypedSum::from_integer(&largest).map(BigUint::from), Some(largest.clone()));
+        assert_eq!(TypedSum::from_integer(&(largest + 1u8)), None);
+    }
+
+    proptest! {
+        #[test]
+        fn the_sum_is_that_of_big_integers(hashes in prop::collection::vec(any::<[u8; 32]>(), 0..20)) {
+            let mut sum = TypedSum::ZERO;
+            hashes.iter().for_each(|hash| sum.add_hash(hash));
+            prop_assert_eq!(BigUint::from(sum), reference_sum(&hashes));
+        }
+
+        #[test]
+        fn limb_sums_fold_to_the_sum(hashes in prop::collection::vec(any::<[u8; 32]>(), 0..20)) {
+            let mut limbs = [0i128; 8];
+            for hash in &hashes {
+                limbs.iter_mut().zip(hash_limbs(hash)).for_each(|(sum, limb)| *sum += limb);
+            }
+            let folded = fold_limbs(hashes.len() as u64, &limbs).expect("within bounds");
+            prop_assert_eq!(BigUint::from(folded), reference_sum(&hashes));
+        }
+    }
+}

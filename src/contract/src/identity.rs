@@ -54,6 +54,21 @@ pub fn target_id(target_identity: Digest, database: &str, schema: &str, table: &
     crate::canon::legacy_digest(&Json::array([identity.as_str(), database, schema, table]))
 }
 
+/// Fingerprint of a source schema: strict canonical digest of `[{name, dtype, nullable, collation}]` in catalog order.
+///
+/// ClickHouse columns have no collation; a type is nullable when it is wrapped in `Nullable`.
+pub fn schema_fingerprint<'a>(columns: impl IntoIterator<Item = (&'a str, &'a str)>) -> Digest {
+    let column = |(name, type_text): (&str, &str)| {
+        Json::object([
+            ("name", Json::from(name)),
+            ("dtype", Json::from(type_text)),
+            ("nullable", Json::from(type_text.starts_with("Nullable("))),
+            ("collation", Json::Null),
+        ])
+    };
+    strict_digest(&Json::Array(columns.into_iter().map(column).collect()))
+}
+
 /// Who writes chunks into stages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ImportBackend {

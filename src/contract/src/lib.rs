@@ -18,6 +18,7 @@ pub mod custody;
 pub mod digest;
 pub mod encode;
 pub mod error;
+pub mod evidence;
 pub mod identity;
 pub mod layout;
 pub mod limits;

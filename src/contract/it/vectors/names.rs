@@ -2,7 +2,7 @@
 
 use contract::canon::{Json, strict};
 use contract::digest::Digest;
-use contract::identity::{BARRIER_TIMEOUT_SECONDS, VerificationIdentity};
+use contract::identity::{self, BARRIER_TIMEOUT_SECONDS, VerificationIdentity};
 use contract::names;
 
 use super::identity::plan;
@@ -43,7 +43,7 @@ fn misc_contracts() {
             ("stage_column_type", Run::Skip(PROCESS)),
             ("consumed_payload", Run::Skip(REPR)),
             ("file_wire_contract", Run::Skip(PROCESS)),
-            ("schema_fingerprint", Run::Skip("informative")),
+            ("schema_fingerprint", Run::Check(schema_fingerprint)),
             ("rolling_window", Run::Check(super::manifest::rolling_window)),
         ],
     });
@@ -104,4 +104,11 @@ fn journal_keys(case: &Case) -> Check {
 
 fn qualified_stage(case: &Case) -> Check {
     same("valid", Some(names::is_qualified_stage(case.text("value")?)), case.field("valid")?.as_bool())
+}
+
+fn schema_fingerprint(case: &Case) -> Check {
+    let columns = case.field("columns")?.as_array().ok_or("no columns")?;
+    let columns =
+        columns.iter().map(|c| (c["name"].as_str().unwrap_or_default(), c["dtype"].as_str().unwrap_or_default()));
+    same("fingerprint", identity::schema_fingerprint(columns), case.digest("schema_fingerprint")?)
 }

@@ -14,6 +14,7 @@ use contract::raw::marker::{self, SourceBinding};
 use contract::raw::parts::{PartInventory, PartRow, mutations_digest, physical_profile};
 use contract::raw::profile::RawProfile;
 use contract::raw::{engine, extension, selector};
+use contract::window::WindowSpec;
 use serde_json::Value;
 
 use super::case::json;
@@ -119,35 +120,16 @@ fn inputs(case: &Case) -> Result<(RawRequest, Result<SourceFacts, Refusal>), Str
     Ok((request, facts(metadata)?))
 }
 
+/// The window as the manifest would have it, frozen at the case's interval end.
 fn frozen_window(window: &Value) -> Result<FrozenWindow, String> {
-    let end = contract::civil::Instant::parse(&string(&window["interval_end"])?).ok_or("interval_end")?;
-    let lookback = string(&window["lookback"])?;
-    let start = end.micros() - lookback_micros(&lookback).ok_or("lookback")?;
-    Ok(FrozenWindow { column: string(&window["column"])?, start_micros: start, end_micros: end.micros() })
-}
-
-/// Microseconds of `P[nD][T[nH][nM][n[.n]S]]`.
-fn lookback_micros(text: &str) -> Option<i64> {
-    let (mut micros, mut digits) = (0i64, String::new());
-    for character in text.strip_prefix('P')?.chars() {
-        let unit = match character {
-            'T' => continue,
-            '0'..='9' | '.' => {
-                digits.push(character);
-                continue;
-            }
-            'D' => 86_400_000_000,
-            'H' => 3_600_000_000,
-            'M' => 60_000_000,
-            'S' => 1_000_000,
-            _ => return None,
-        };
-        let (whole, fraction) = digits.split_once('.').unwrap_or((&digits, "0"));
-        let fraction = format!("{fraction:0<6}").parse::<i64>().ok()? * (unit / 1_000_000);
-        micros += whole.parse::<i64>().ok()? * unit + fraction;
-        digits.clear();
-    }
-    Some(micros)
+    let mut authored = json(window)?;
+    let interval_end = match &mut authored {
+        Json::Object(members) => members.remove("interval_end"),
+        _ => None,
+    };
+    let spec = WindowSpec::parse(&authored).map_err(|refusal| refusal.to_string())?;
+    let frozen = spec.freeze(interval_end.as_ref()).map_err(|refusal| refusal.to_string())?;
+    Ok(frozen.frozen())
 }
 
 fn frozen(case: &Case) -> Result<Result<Frozen, Refusal>, String> {

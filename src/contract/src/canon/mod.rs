@@ -226,3 +226,6 @@ impl TryFrom<&serde_json::Value> for Json {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,6 +17,7 @@ pub mod eof;
 pub mod extension;
 pub mod facts;
 pub mod freeze;
+pub mod gate;
 pub mod marker;
 pub mod offsets;
 pub mod partition;
