@@ -1,7 +1,7 @@
 //! The socket: authority, host name, plaintext, login.
 
 use contract::error::Fate;
-use source_clickhouse::{ClickHouseSource, ConnectOptions};
+use source_clickhouse::{ClickHouseSource, ClientIdentity, ConnectOptions};
 use tokio::net::TcpListener;
 
 use crate::kit::*;
@@ -95,6 +95,75 @@ async fn a_plaintext_server_is_refused_and_sees_no_credentials() {
     assert!(message.contains("does not speak TLS"), "{message}");
     let seen = server.await.expect("the server").expect("a socket");
     assert!(!seen.windows(PASSWORD.len()).any(|window| window == PASSWORD.as_bytes()));
+}
+
+/// A CA, and a server whose clients must show a certificate of it: accepts once and returns what the client showed.
+async fn demanding_server() -> (ConnectOptions, ClientIdentity, tokio::task::JoinHandle<std::io::Result<Vec<u8>>>) {
+    use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
+    use rustls::pki_types::pem::PemObject as _;
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let ca_key = KeyPair::generate().expect("a key");
+    let ca = params.self_signed(&ca_key).expect("a CA");
+    let issuer = Issuer::new(params, ca_key);
+    let leaf = |purpose| {
+        let key = KeyPair::generate().expect("a key");
+        let mut params = CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
+        params.extended_key_usages = vec![purpose];
+        (params.signed_by(&key, &issuer).expect("a certificate"), key)
+    };
+    let (server, server_key) = leaf(ExtendedKeyUsagePurpose::ServerAuth);
+    let (client, client_key) = leaf(ExtendedKeyUsagePurpose::ClientAuth);
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(ca.der().clone()).expect("a root");
+    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
+    let verifier = rustls::server::WebPkiClientVerifier::builder_with_provider(roots.into(), provider.clone());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_client_cert_verifier(verifier.build().expect("a verifier"))
+        .with_single_cert(
+            vec![server.der().clone()],
+            rustls::pki_types::PrivateKeyDer::from_pem_slice(server_key.serialize_pem().as_bytes()).expect("a key"),
+        )
+        .expect("a configuration");
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let mut options = kit().options();
+    options.port = listener.local_addr().expect("an address").port();
+    options.ca_pem = Some(ca.pem().into_bytes());
+    let identity =
+        ClientIdentity { certificate_pem: client.pem().into_bytes(), key_pem: client_key.serialize_pem().into_bytes() };
+    let acceptor = tokio_rustls::TlsAcceptor::from(std::sync::Arc::new(config));
+    let accepting = tokio::spawn(async move {
+        let (socket, _) = listener.accept().await?;
+        let stream = acceptor.accept(socket).await?;
+        let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first().map(|leaf| leaf.to_vec()));
+        shown.ok_or_else(|| std::io::Error::other("no certificate"))
+    });
+    (options, identity, accepting)
+}
+
+#[tokio::test]
+async fn a_client_certificate_is_shown_where_it_is_demanded() {
+    let (mut options, identity, accepting) = demanding_server().await;
+    options.client_identity = Some(identity.clone());
+    // The demanding server is no ClickHouse: it hangs up after the handshake.
+    assert_eq!(refused(&options).await.0, "native_transfer.source_unreachable");
+    let shown = accepting.await.expect("the server").expect("a handshake");
+    let pem = String::from_utf8(identity.certificate_pem).expect("PEM");
+    let expected = rustls_pemfile::certs(&mut pem.as_bytes()).next().expect("one").expect("a certificate");
+    assert_eq!(shown, expected.to_vec());
+
+    let (options, _, accepting) = demanding_server().await;
+    let (code, message) = refused(&options).await;
+    assert_eq!(code, "mssql_native.source_read_profile_unsupported");
+    assert!(message.contains("client certificate"), "{message}");
+    assert!(accepting.await.expect("the server").is_err());
+
+    let (mut options, identity, _accepting) = demanding_server().await;
+    options.client_identity =
+        Some(ClientIdentity { certificate_pem: identity.certificate_pem, key_pem: b"no key".to_vec() });
+    assert_eq!(refused(&options).await.0, "mssql_native.source_read_profile_unsupported");
 }
 
 #[tokio::test]

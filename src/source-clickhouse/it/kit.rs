@@ -17,9 +17,17 @@ pub(crate) const PASSWORD: &str = "planted-secret-6f1b";
 pub(crate) const QUERY_ID: &str = "dpone-native-0123456789abcdef0123456789abcdef";
 pub(crate) const RAW: SourceMode = SourceMode::ExactRawRows(ReplicaScope::SingleServer);
 
-/// Policies cannot be made by statement in the embedded engine; `users.xml` is the only way.
+/// Policies cannot be made by statement in the embedded engine; `users.xml` is the only way. The profile is set
+/// against an exact read (as far as the embedded engine starts with it), so every test shows that what the query sends wins.
 const USERS: &str = r"<clickhouse>
-  <profiles><default/></profiles>
+  <profiles><default>
+    <final>1</final>
+    <apply_deleted_mask>0</apply_deleted_mask><apply_patch_parts>0</apply_patch_parts>
+    <read_overflow_mode>break</read_overflow_mode><result_overflow_mode>break</result_overflow_mode>
+    <timeout_overflow_mode>break</timeout_overflow_mode><sort_overflow_mode>break</sort_overflow_mode>
+    <session_timezone>Asia/Tokyo</session_timezone><send_logs_level>trace</send_logs_level>
+    <network_compression_method>ZSTD</network_compression_method>
+  </default></profiles>
   <quotas><default/></quotas>
   <users><default>
     <password></password><networks><ip>::/0</ip></networks><profile>default</profile><quota>default</quota>
@@ -122,7 +130,13 @@ fn start() -> Arc<Kit> {
     leave_without_destructors();
     let ca_pem = std::fs::read(server.ca_pem_path()).expect("a CA file");
     let mut control = server.engine().connect().expect("an engine session");
-    assert!(control.query("CREATE DATABASE d ENGINE = Atomic", "TSV", &[]).error().is_none());
+    // The tests' own statements are to mean what they say.
+    let sane = "SET final = 0, apply_deleted_mask = 1, \
+                apply_patch_parts = 1, session_timezone = 'UTC', read_overflow_mode = 'throw'";
+    for statement in [sane, "CREATE DATABASE d ENGINE = Atomic"] {
+        let result = control.query(statement, "TSV", &[]);
+        assert!(result.error().is_none(), "{statement}: {:?}", result.error());
+    }
     Arc::new(Kit { server, ca_pem, folder, control: Mutex::new(control) })
 }
 

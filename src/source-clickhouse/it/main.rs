@@ -1,5 +1,7 @@
 //! The source against the real engine behind `servers::clickhouse`.
 
+#![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
 mod admission;
 mod endpoint;
 mod kit;

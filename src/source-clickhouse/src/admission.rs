@@ -62,8 +62,8 @@ pub(crate) async fn acquire<S: AsyncRead + AsyncWrite + Unpin>(
     let wanted = guards::wanted(request);
     let inspected = guards::inspected(&wanted);
 
-    let bare = guards::of_catalog_read(request.query_seconds, &[]);
-    let known = Catalog::new(connection, bare).settings(&inspected).await?;
+    let discovery = guards::of_discovery(request.query_seconds, &wanted);
+    let known = Catalog::new(connection, discovery).settings(&inspected).await?;
     let guards = guards::known(wanted.clone(), &known);
     let settings = guards::of_catalog_read(request.query_seconds, &guards.sent);
     let mut catalog = Catalog::new(connection, settings);

@@ -18,6 +18,13 @@ pub(crate) fn login(error: WireError) -> PortError {
             code::SOURCE_LOGIN_REFUSED,
             "the source server refused the login; check user, password and database of the connection",
         ),
+        // With TLS 1.3 a server judges the client's certificate only after the handshake.
+        WireError::Io(ref cause) if cause.get_ref().is_some_and(|inner| inner.is::<rustls::Error>()) => {
+            PortError::not_done(
+                code::SOURCE_READ_PROFILE_UNSUPPORTED,
+                "the source server ended the TLS session before the login; it may demand another client certificate",
+            )
+        }
         WireError::Io(_) | WireError::Closed | WireError::Silence | WireError::Deadline => PortError::not_done(
             code::SOURCE_UNREACHABLE,
             "the source server did not complete the login in time or closed the connection",

@@ -83,6 +83,14 @@ pub(crate) fn frozen(query_seconds: u32) -> Vec<Setting> {
     settings
 }
 
+/// Settings of the read that finds out which guards the server knows. The guards are sent already, since some fix the form
+/// of every answer, but as settings that a server may leave out.
+pub(crate) fn of_discovery(query_seconds: u32, wanted: &[(String, String)]) -> Vec<Setting> {
+    let mut settings = of_catalog_read(query_seconds, &[]);
+    settings.extend(wanted.iter().map(|(name, value)| Setting::if_known(name, value)));
+    settings
+}
+
 /// Settings of a catalog read: frozen, guarded and bounded.
 pub(crate) fn of_catalog_read(query_seconds: u32, guards: &[(String, String)]) -> Vec<Setting> {
     let mut settings = of_select(query_seconds, guards);

@@ -179,6 +179,7 @@ impl ClickHouseSource {
         let descriptor = match (&streaming.raw, after.provenance) {
             (None, None) => None,
             (Some(raw), Some(after)) if raw.coverage.rows() == streaming.rows => {
+                raw.coverage.refuse_repetition()?;
                 let sealed = EofDescriptor::seal(
                     &streaming.query_id,
                     streaming.rows,

@@ -5,16 +5,23 @@ use super::frame::compress;
 use super::protocol::{CLIENT_NAME, CLIENT_REVISION, SETTING_IMPORTANT, STAGE_COMPLETE, client};
 use super::shape::Shape;
 
-/// A setting in its text form. It is always sent as IMPORTANT: a server that does not know it refuses the query.
+/// A setting in its text form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Setting {
     pub(crate) name: String,
     pub(crate) value: String,
+    /// Whether a server that does not know it is to refuse the query; otherwise it leaves the setting out.
+    pub(crate) important: bool,
 }
 
 impl Setting {
     pub(crate) fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
-        Setting { name: name.into(), value: value.into() }
+        Setting { name: name.into(), value: value.into(), important: true }
+    }
+
+    /// For the one read that finds out what the server knows; everything else is important.
+    pub(crate) fn if_known(name: impl Into<String>, value: impl Into<String>) -> Self {
+        Setting { important: false, ..Setting::new(name, value) }
     }
 }
 
@@ -80,7 +87,7 @@ pub(super) fn query(query: &Query<'_>) -> Result<Vec<u8>> {
     put_client_info(&mut out);
     for setting in query.settings {
         put_text(&mut out, &setting.name);
-        put_varint(&mut out, SETTING_IMPORTANT);
+        put_varint(&mut out, if setting.important { SETTING_IMPORTANT } else { 0 });
         put_text(&mut out, &setting.value);
     }
     put_text(&mut out, "");
