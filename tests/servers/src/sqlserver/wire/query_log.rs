@@ -67,13 +67,15 @@ impl QueryLog {
     }
 }
 
-/// Replaces the literal of each `PASSWORD = '...'` (CREATE LOGIN, ALTER LOGIN, CREATE USER).
+/// Replaces the literal of each `PASSWORD = '...'` (CREATE LOGIN, ALTER LOGIN, CREATE USER) and `@passwd = '...'`.
 fn without_passwords(text: &str) -> String {
     let lower = text.to_ascii_lowercase();
     let mut clean = String::with_capacity(text.len());
     let mut at = 0;
-    while let Some(found) = lower[at..].find("password") {
-        let after_word = at + found + "password".len();
+    while let Some(found) = lower[at..].find("passw") {
+        let rest = &lower[at + found..];
+        let word = rest.find(|c: char| !c.is_alphanumeric()).unwrap_or(rest.len());
+        let after_word = at + found + word;
         clean.push_str(&text[at..after_word]);
         at = after_word;
         let Some(literal) = literal_after_equals(&text[after_word..]) else { continue };
@@ -116,6 +118,7 @@ mod tests {
                 "alter login a with password=N'x' old_password='y'",
                 "alter login a with password=N'***' old_password='***'",
             ),
+            ("EXEC sp_password @old = NULL, @passwd='y'", "EXEC sp_password @old = NULL, @passwd='***'"),
             ("CREATE LOGIN a WITH PASSWORD = 'open", "CREATE LOGIN a WITH PASSWORD = '***'"),
             ("SELECT password FROM t WHERE é = 1", "SELECT password FROM t WHERE é = 1"),
         ] {
