@@ -74,11 +74,6 @@ pub const PORT_CODES: &[CodeEntry] = &[
         "The transaction was rolled back. Look for triggers and filters on the table.",
     ),
     entry(
-        "mssql_native.spool_capacity_insufficient",
-        "The journal volume has less free space than the chunk files can take plus 1 GiB.",
-        "Free space, use another --journal-root, or lower max_bytes, max_pending or the parallelism.",
-    ),
-    entry(
         "mssql_native.sqlclient_writer_not_settled",
         "The session that wrote a stage still holds its lock, so it may still write.",
         "Wait until SQL Server has ended that session (sys.dm_exec_sessions, program name), then run again.",
@@ -89,11 +84,6 @@ pub const PORT_CODES: &[CodeEntry] = &[
         "Grant CONTROL on the staging schema to the loader, then run again.",
     ),
     entry(
-        "mssql_native.stage_allocation_threshold_exceeded",
-        "Stages of the database take more space than stage_allocated_bytes_stop_threshold.",
-        "Settle the runs that left stages, free space, or raise the threshold.",
-    ),
-    entry(
         "mssql_native.stage_identity_mismatch",
         "A stage is not the object that was created, or is gone.",
         "Nothing is dropped. Find out who alters the staging schema.",
@@ -102,31 +92,6 @@ pub const PORT_CODES: &[CodeEntry] = &[
         "mssql_native.stage_schema_changed",
         "A stage has other columns than it was created with.",
         "Find out who alters the staging schema.",
-    ),
-    entry(
-        "mssql_native.staging_object_limit_exceeded",
-        "The run needs more stages than max_staging_tables, one of which is the prepared table.",
-        "Raise the limit, or make chunks larger (max_rows, max_bytes).",
-    ),
-    entry(
-        "mssql_native.staging_table_limit_exceeded",
-        "The database holds more stages than max_staging_tables.",
-        "Settle the runs that left them, or raise the limit.",
-    ),
-    entry(
-        "mssql_native.target_capacity_unavailable",
-        "Space at the target cannot be observed.",
-        "Grant VIEW SERVER STATE and VIEW DATABASE STATE to the loader.",
-    ),
-    entry(
-        "mssql_native.target_log_headroom_insufficient",
-        "The transaction log has less room than max_total_encoded_bytes.",
-        "Back up the log, free or add space, or lower the limit.",
-    ),
-    entry(
-        "mssql_native.target_volume_headroom_insufficient",
-        "A data volume has less room than max_total_encoded_bytes, or the database is full.",
-        "Free or add space, or lower the limit.",
     ),
     entry(
         "mssql_native.typed_digest_mismatch",

@@ -3,7 +3,7 @@
 use contract::canon::{Json, strict_digest};
 use contract::error::{PortError, Refusal};
 use contract::identity::{
-    BARRIER_TIMEOUT_SECONDS, ChunkPlan, Companion, LayoutVersion, VerificationIdentity, target_id,
+    BARRIER_TIMEOUT_SECONDS, ChunkPlan, Companion, LayoutVersion, VerificationIdentity, schema_fingerprint, target_id,
 };
 use contract::layout::WireLayout;
 use contract::lineage::lineage_id;
@@ -15,7 +15,7 @@ use contract::raw::marker::{legacy_binding, marker, window_fingerprint};
 use contract::target_layout;
 use contract::transaction::{self, Invocation, PhysicalTarget};
 
-use crate::frozen::{Frozen, wire_text};
+use crate::frozen::Frozen;
 
 /// The target admits the transfer: catalog, grants, table. Returns the observed table.
 pub(crate) fn target<'a>(plan: &Plan, seen: &'a TargetObservation) -> Result<&'a TargetTable, Refusal> {
@@ -90,7 +90,10 @@ pub(crate) fn freeze(
             .to_string(),
         source_query_id,
         window_fingerprint: window_fingerprint(window.as_ref())?.to_string(),
-        schema_fingerprint: schema_fingerprint(&stage_columns),
+        schema_fingerprint: schema_fingerprint(
+            source.columns.iter().map(|column| (column.name.as_str(), column.type_text.as_str())),
+        )
+        .to_string(),
         wire_fingerprint: layout.wire_fingerprint(),
     };
     let identity = VerificationIdentity::sqlclient(
@@ -179,18 +182,6 @@ pub(crate) fn invocation(plan: &Plan, run_id: &str, frozen: &Frozen) -> Result<I
         |window| format!("{}/{}", window.start().isoformat(), window.end().isoformat()),
     );
     Invocation::new(run_id, &format!("{}.{}", table.schema, table.table), &partition)
-}
-
-fn schema_fingerprint(columns: &[StageColumn]) -> String {
-    let columns = columns.iter().map(|c| {
-        Json::object([
-            ("name", Json::from(&c.name)),
-            ("dtype", Json::from(wire_text(c))),
-            ("nullable", Json::from(c.nullable)),
-            ("collation", Json::Null),
-        ])
-    });
-    strict_digest(&Json::Array(columns.collect())).to_string()
 }
 
 fn guards(source: &SourceAdmission) -> Json {

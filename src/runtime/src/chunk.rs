@@ -17,6 +17,7 @@ use contract::attempt::chain::{self, NewEvent};
 use contract::attempt::event::{ArtifactBinding, Observation, StageBinding, WriterBinding, WriterEvent};
 use contract::attempt::{EventKind, Quiescence, WriterOutcome};
 use contract::canon::{Json, strict_digest};
+use contract::capacity;
 use contract::completion::{ChunkReceipt, consumed_part_evidence};
 use contract::digest::{Digest, TypedSum, native_multiset_digest};
 use contract::error::{Fate, PortError};
@@ -306,13 +307,7 @@ impl<T: Target, W: World> ImportContext<T, W> {
 
     async fn check_allocation(&self, writer: &mut T::Writer) -> Result<(), PortError> {
         let allocated = writer.allocated_bytes().await?;
-        if allocated <= self.run.plan.limits.stage_allocated_bytes_stop_threshold {
-            return Ok(());
-        }
-        Err(PortError::not_done(
-            "mssql_native.stage_allocation_threshold_exceeded",
-            "stages of the database take more space than stage_allocated_bytes_stop_threshold: raise it or settle other runs",
-        ))
+        capacity::check_allocation(&self.run.plan.limits, allocated).map_err(PortError::from)
     }
 
     /// Records how the writer failed; the error of the writer stays the one that is reported.

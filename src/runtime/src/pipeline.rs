@@ -11,6 +11,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use contract::capacity;
 use contract::completion::ChunkReceipt;
 use contract::encode::RowEncoder;
 use contract::error::PortError;
@@ -181,12 +182,7 @@ impl<T: Target, W: World> Producer<T, W> {
             let Some(block) = block else { break };
             self.encoder.measure(&block, &mut sizes).map_err(|error| self.refuse_row(&error))?;
             total += sizes.iter().map(|size| u64::from(*size)).sum::<u64>();
-            if total > self.limits.max_total_encoded_bytes {
-                return Err(PortError::not_done(
-                    "mssql_native.total_encoded_bytes_exceeded",
-                    "the source has more data than native_chunks.max_total_encoded_bytes: raise it, or narrow the window",
-                ));
-            }
+            capacity::check_total(&self.limits, total)?;
             self.rows += block.rows as u64;
             self.context.run.progress.rows_read(block.rows as u64);
             for frame in cutter.push(&Arc::new(block), &sizes) {
@@ -210,13 +206,7 @@ impl<T: Target, W: World> Producer<T, W> {
     }
 
     async fn send(&self, frame: Frame) -> Result<(), PortError> {
-        // One table stays reserved for the prepared rows.
-        if frame.ordinal + 2 > self.limits.max_staging_tables {
-            return Err(PortError::not_done(
-                "mssql_native.staging_object_limit_exceeded",
-                "the run needs more stages than native_chunks.max_staging_tables: raise it, or make chunks larger",
-            ));
-        }
+        capacity::check_ordinal(&self.limits, frame.ordinal)?;
         let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(|_| cancelled())?;
         self.frames.send(Work { content: frame, permit }).await.map_err(|_| cancelled())
     }

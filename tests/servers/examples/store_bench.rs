@@ -36,7 +36,10 @@ fn main() -> Result<(), StoreError> {
     println!("commit                 {:>8.3} s", started.elapsed().as_secs_f64());
     #[allow(clippy::cast_precision_loss, reason = "a ratio for people")]
     let per_row = store.page_memory_bytes() as f64 / rows as f64;
-    println!("memory of pages        {per_row:>8.1} B/row, {:.2} x the {WIRE_BYTES} B of the wire", per_row / WIRE_BYTES);
+    println!(
+        "memory of pages        {per_row:>8.1} B/row, {:.2} x the {WIRE_BYTES} B of the wire",
+        per_row / WIRE_BYTES
+    );
     println!("resident set           {:>8} MiB", resident_mib());
     scan(&store, &session, table, rows)?;
     let started = Instant::now();
