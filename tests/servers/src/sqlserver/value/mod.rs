@@ -28,7 +28,7 @@ pub use collation::{Coercibility, Collation};
 pub use conversion::{CastOptions, Strictness, assign, cast, check_conversion, try_cast};
 pub use decimal::Decimal;
 pub use error::ValueError;
-pub use function::{Argument, FunctionContext, ScalarFunction, resolve_function};
+pub use function::{Argument, FunctionContext, ScalarFunction, function_names, resolve_function};
 pub use literal::{binary_literal, money_literal, number_literal, string_literal};
 pub use operator::{
     BinaryOperation, BinaryOperator, Comparison, UnaryOperator, common_type, compare, hash_key, like, sort_key, unary,

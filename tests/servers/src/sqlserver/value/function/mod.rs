@@ -98,6 +98,22 @@ impl std::fmt::Debug for ScalarFunction {
 
 type Resolver = fn(&Call<'_>) -> Result<ScalarFunction, ValueError>;
 
+const TABLES: &[&[(&str, Resolver)]] = &[
+    text::FUNCTIONS,
+    search::FUNCTIONS,
+    math::FUNCTIONS,
+    date::FUNCTIONS,
+    logic::FUNCTIONS,
+    hash::FUNCTIONS,
+    format::FUNCTIONS,
+    json::FUNCTIONS,
+];
+
+/// Every built-in of this layer, in upper case.
+pub fn function_names() -> impl Iterator<Item = &'static str> {
+    TABLES.iter().copied().flatten().map(|(name, _)| *name)
+}
+
 /// Finds a built-in by name (any case) and settles its types. `CURRENT_TIMESTAMP` is found under its name, the
 /// expression `x AT TIME ZONE 'UTC'` under `AT TIME ZONE`.
 ///
@@ -105,17 +121,7 @@ type Resolver = fn(&Call<'_>) -> Result<ScalarFunction, ValueError>;
 /// 195 for an unknown name; 174, 189 for a wrong number of arguments; 8116 for a wrong type; 155 for a wrong datepart.
 pub fn resolve_function(name: &str, arguments: &[Argument<'_>]) -> Result<ScalarFunction, ValueError> {
     let upper = name.to_ascii_uppercase();
-    let tables = [
-        text::FUNCTIONS,
-        search::FUNCTIONS,
-        math::FUNCTIONS,
-        date::FUNCTIONS,
-        logic::FUNCTIONS,
-        hash::FUNCTIONS,
-        format::FUNCTIONS,
-        json::FUNCTIONS,
-    ];
-    let found = tables.into_iter().flatten().find(|(known, _)| *known == upper);
+    let found = TABLES.iter().copied().flatten().find(|(known, _)| *known == upper);
     let Some((known, resolver)) = found else {
         return Err(ValueError::syntax(195, 10, format!("'{name}' is not a recognized built-in function name.")));
     };
