@@ -26,7 +26,7 @@ pub fn resident_bytes_max(limits: &Limits) -> u64 {
 ///
 /// # Errors
 /// `mssql_native.spool_capacity_insufficient`.
-pub fn check_spool(limits: &Limits, free_bytes: u64) -> Result<(), Refusal> {
+pub fn admit_spool(limits: &Limits, free_bytes: u64) -> Result<(), Refusal> {
     require(
         free_bytes >= limits.required_free_spool_bytes(),
         code::SPOOL_CAPACITY_INSUFFICIENT,
@@ -41,7 +41,7 @@ pub fn check_spool(limits: &Limits, free_bytes: u64) -> Result<(), Refusal> {
 /// In this order: `mssql_native.target_capacity_unavailable` (no data volume observed),
 /// `target_volume_headroom_insufficient`, `target_log_headroom_insufficient`, `staging_table_limit_exceeded`,
 /// `stage_allocation_threshold_exceeded:BYTES`.
-pub fn check_target(limits: &Limits, observed: &CapacityObservation) -> Result<(), Refusal> {
+pub fn admit_target(limits: &Limits, observed: &CapacityObservation) -> Result<(), Refusal> {
     require(
         !observed.data_volume_headroom_bytes.is_empty(),
         code::TARGET_CAPACITY_UNAVAILABLE,
@@ -138,7 +138,7 @@ mod tests {
             log_headroom_bytes: 1000,
         };
         change(&mut observed);
-        let refused = check_target(&limits(), &observed).err().map(|refusal| refusal.code.to_string());
+        let refused = admit_target(&limits(), &observed).err().map(|refusal| refusal.code.to_string());
         assert_eq!(refused.as_deref(), expected);
     }
 
@@ -155,8 +155,8 @@ mod tests {
     #[test]
     fn the_spool_needs_room_for_every_retained_chunk() {
         let needed = (4 + 2 + 1) * 100 + (1 << 20) + (1 << 30);
-        assert!(check_spool(&limits(), needed).is_ok());
-        assert!(check_spool(&limits(), needed - 1).is_err());
+        assert!(admit_spool(&limits(), needed).is_ok());
+        assert!(admit_spool(&limits(), needed - 1).is_err());
         assert_eq!(resident_bytes_max(&limits()), 700 + PROCESS_BYTES);
         assert_eq!(source_block_bytes_max(&limits()), SOURCE_BLOCK_BYTES_MIN);
     }

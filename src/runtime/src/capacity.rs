@@ -11,5 +11,5 @@ use crate::frozen::Frozen;
 /// The target has room; anything that cannot be seen is a refusal.
 pub(crate) async fn require<T: Target, W: World>(context: &RunContext<T, W>, frozen: &Frozen) -> Result<(), PortError> {
     let seen = context.target.capacity(&frozen.request).await?;
-    capacity::check_target(&context.plan.limits, &seen).map_err(PortError::from)
+    capacity::admit_target(&context.plan.limits, &seen).map_err(PortError::from)
 }

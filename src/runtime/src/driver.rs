@@ -200,9 +200,9 @@ impl<F: SourceFactory, T: Target, W: World> Driver<F, T, W> {
         let request = context.plan.target_request();
         let seen = context.target.observe(&request).await?;
         admit::target(&context.plan, &seen)?;
-        space::check_spool(&context.plan.limits, context.spool.free_bytes()?)?;
+        space::admit_spool(&context.plan.limits, context.spool.free_bytes()?)?;
         let room = context.target.capacity(&request).await?;
-        space::check_target(&context.plan.limits, &room)?;
+        space::admit_target(&context.plan.limits, &room)?;
         let mut session = self.factory.connect().await?;
         let admission = match session.admit(&context.plan.source_request()).await {
             Ok(admission) => admission,
