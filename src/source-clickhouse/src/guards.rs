@@ -111,3 +111,60 @@ pub(crate) fn inspected(wanted: &[(String, String)]) -> Vec<&str> {
     let fixed = FIXED.iter().map(|(name, _)| *name);
     fixed.chain(FILTERS).chain(["max_execution_time"]).chain(wanted.iter().map(|(name, _)| name.as_str())).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use contract::port::source::{SourceMode, SourceRequest};
+
+    use super::{check_effective, known, of_discovery, of_select, wanted};
+
+    fn request(max_row_bytes: u64) -> SourceRequest {
+        SourceRequest {
+            database: "d".into(),
+            table: "t".into(),
+            mode: SourceMode::QueryVisible,
+            window: None,
+            query_seconds: 600,
+            max_row_bytes,
+        }
+    }
+
+    #[test]
+    fn blocks_are_asked_for_far_below_the_cap() {
+        let sized = |max_row_bytes: u64| {
+            let guards: BTreeMap<String, String> = wanted(&request(max_row_bytes)).into_iter().collect();
+            (guards["max_block_size"].clone(), guards["preferred_block_size_bytes"].clone())
+        };
+        assert_eq!(sized(1), ("65409".into(), "8388608".into()));
+        assert_eq!(sized(1 << 20), ("65409".into(), "8388608".into()));
+        assert_eq!(sized(16 << 20), ("4096".into(), "8388608".into()));
+        assert_eq!(sized(1 << 30), ("1024".into(), "8388608".into()));
+    }
+
+    #[test]
+    fn only_known_guards_are_sent_and_each_must_be_in_effect() {
+        let all = wanted(&request(1 << 20));
+        let mut server: BTreeMap<String, String> = all.iter().cloned().collect();
+        server.remove("use_query_condition_cache");
+        let guards = known(all.clone(), &server);
+        assert_eq!(guards.unknown_to_server, ["use_query_condition_cache"]);
+        assert_eq!(guards.sent.len(), all.len() - 1);
+        assert!(check_effective(&guards, &server).is_ok());
+        server.insert("optimize_use_projections".into(), "1".into());
+        let error = check_effective(&guards, &server).expect_err("a guard that is not in effect");
+        assert!(error.to_string().contains("optimize_use_projections"), "{error}");
+    }
+
+    #[test]
+    fn every_setting_is_important_except_guards_that_are_being_looked_for() {
+        let all = wanted(&request(1 << 20));
+        assert!(of_select(600, &all).iter().all(|setting| setting.important));
+        let discovery = of_discovery(600, &all);
+        let optional = discovery.iter().filter(|setting| !setting.important);
+        assert!(
+            optional.clone().count() == all.len() && optional.zip(&all).all(|(setting, guard)| setting.name == guard.0)
+        );
+    }
+}

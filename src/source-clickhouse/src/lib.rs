@@ -10,6 +10,10 @@
 //!                        +--one SELECT--> blocks --session--> business columns + coverage --> SourceEof
 //! ```
 //!
+//! Rights the source user needs: SELECT on the table; SELECT on `system.{tables, databases, columns, settings, parts,
+//! mutations, row_policies}` (and `replicas` for a connected replica) with SHOW ROW POLICIES; a profile that lets it set the
+//! frozen settings and guards (`readonly = 2` at most). No right to write anything.
+//!
 //! Reading order: `options` (how to reach a server), `session` (the life of a read), `admission` and `catalog` (what is
 //! looked at), `guards` (settings of every query), `wire` (the protocol).
 

@@ -125,3 +125,41 @@ fn empty_block() -> Vec<u8> {
     out.extend_from_slice(&[0, 0, 0]);
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Query, Setting, hello, query};
+    use crate::wire::error::WireError;
+    use crate::wire::shape::Shape;
+
+    fn asking<'a>(settings: &'a [Setting]) -> Query<'a> {
+        let shape = Shape::new([("n", "Int8")]).expect("a type");
+        Query { id: "q", text: "SELECT 1", settings, shape, block_cap_bytes: 1, result_bound: None }
+    }
+
+    #[test]
+    fn a_hello_names_client_revision_database_user_and_password() {
+        assert_eq!(hello("d", "u", "p"), b"\x00\x0Fnative-transfer\x01\x00\xB0\xA9\x03\x01d\x01u\x01p");
+    }
+
+    #[test]
+    fn a_query_carries_its_settings_as_texts_with_flags() {
+        let settings = [Setting::new("final", "0"), Setting::if_known("x", "1")];
+        let message = query(&asking(&settings)).expect("a message");
+        let expected =
+            b"\x01\x01q\x01\x00\x00\x090.0.0.0:0\x01\x00\x00\x0Fnative-transfer\x01\x00\xB0\xA9\x03\x00\x00\x00\x00\
+            \x05final\x01\x010\x01x\x00\x011\x00\x00\x02\x01\x08SELECT 1\x02\x00";
+        assert_eq!(&message[..expected.len()], expected);
+        // The empty block of the external tables: checksum, LZ4, and nothing after it.
+        let frame = &message[expected.len()..];
+        assert_eq!(
+            (frame[16], u32::from_le_bytes([frame[17], frame[18], frame[19], frame[20]]) as usize),
+            (0x82, frame.len() - 16)
+        );
+    }
+
+    #[test]
+    fn a_setting_without_a_name_would_cut_the_list_and_is_refused() {
+        assert!(matches!(query(&asking(&[Setting::new("", "0")])), Err(WireError::Request(_))));
+    }
+}

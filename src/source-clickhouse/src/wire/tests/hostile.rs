@@ -107,6 +107,26 @@ async fn unknown_compression_methods_are_refused() {
     }
 }
 
+#[tokio::test]
+async fn a_bounded_read_stops_beyond_its_rows_and_bytes() {
+    use crate::wire::{Connection, Query, ResultBound};
+    for (rows, bytes, fits) in [(10, 1 << 20, true), (9, 1 << 20, false), (10, 80, true), (10, 79, false)] {
+        let packets = [numbers(0, 5), numbers(5, 5), profile_info(10), end_of_stream()];
+        let socket = Scripted::answering(&packets);
+        let (mut connection, _) = Connection::open(socket, NOBODY, LIMITS).await.expect("a connection");
+        let result_bound = Some(ResultBound { rows, bytes });
+        let shape = number_shape();
+        let query = Query { id: "", text: "SELECT n", settings: &[], shape, block_cap_bytes: 1 << 20, result_bound };
+        connection
+            .start(query, tokio::time::Instant::now() + std::time::Duration::from_secs(5))
+            .await
+            .expect("a query");
+        assert!(connection.next_block().await.is_ok());
+        let second = connection.next_block().await;
+        assert!(fits == second.is_ok() && (fits || matches!(second, Err(WireError::ResultTooLarge))), "{rows} {bytes}");
+    }
+}
+
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime").block_on(future)
 }
