@@ -201,6 +201,12 @@ impl Collation {
     }
 }
 
+impl Default for Collation {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
 fn parse_name(name: &str) -> Option<Collation> {
     let upper = name.to_ascii_uppercase();
     let (family, rest) = if let Some(rest) = upper.strip_prefix("SQL_LATIN1_GENERAL_CP1_") {

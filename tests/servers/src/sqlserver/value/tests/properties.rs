@@ -182,16 +182,17 @@ proptest! {
             BinaryOperator::Modulo, BinaryOperator::BitAnd, BinaryOperator::BitOr, BinaryOperator::BitXor,
         ]),
     ) {
-        if let Ok(operation) = BinaryOperation::resolve(operator, &left_type, &right_type) {
-            if let Ok(value) = operation.apply(&left, &right) {
-                let again = cast(&value, &operation.result(), &SqlType::VARBINARY_MAX, &CastOptions::EXPLICIT);
-                prop_assert!(again.is_ok(), "{:?} is no {}", value, operation.result());
-            }
+        if let Ok(operation) = BinaryOperation::resolve(operator, &left_type, &right_type)
+            && let Ok(value) = operation.apply(&left, &right)
+        {
+            let again = cast(&value, &operation.result(), &SqlType::VARBINARY_MAX, &CastOptions::EXPLICIT);
+            prop_assert!(again.is_ok(), "{:?} is no {}", value, operation.result());
         }
-        if let Ok(comparison) = Comparison::resolve("equal to", &left_type, &right_type) {
-            if let (Ok(order), Ok(reverse)) = (comparison.apply(&left, &right), Comparison::resolve("equal to", &right_type, &left_type).unwrap().apply(&right, &left)) {
-                prop_assert_eq!(order.map(Ordering::reverse), reverse);
-            }
+        if let Ok(comparison) = Comparison::resolve("equal to", &left_type, &right_type)
+            && let Ok(order) = comparison.apply(&left, &right)
+        {
+            let reverse = Comparison::resolve("equal to", &right_type, &left_type).and_then(|reverse| reverse.apply(&right, &left));
+            prop_assert_eq!(Ok(order.map(Ordering::reverse)), reverse);
         }
     }
 
