@@ -27,6 +27,7 @@ mod session;
 mod settings;
 mod statement;
 mod tcp;
+mod totals;
 mod types;
 mod wire;
 

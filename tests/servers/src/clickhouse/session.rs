@@ -13,6 +13,8 @@ use super::control::Control;
 use super::engine::{Engine, EngineError, lines};
 use super::ffi::{Connection, Counts, Parameters, Stream};
 use super::native::{Block, Column, read_block};
+use super::statement::{Statement, judge};
+use super::totals::{self, ExtrasSink};
 
 /// Settings that cannot be put back one by one.
 const ISOLATED: [&str; 4] = ["readonly", "compatibility", "profile", "allow_ddl"];
@@ -22,6 +24,9 @@ const NOT_STREAMED: &str = "Code: 36. DB::Exception: Streaming query is not supp
 
 /// Settings as names and values in text form.
 pub(crate) type Settings = [(String, String)];
+
+/// Gives rows to the function that it is called with, until that says `false`; says itself whether the rows are to be kept.
+pub(crate) type Feed<'a> = &'a mut dyn FnMut(&mut dyn FnMut(&[u8]) -> bool) -> io::Result<bool>;
 
 /// Where a result goes.
 pub(crate) trait Sink {
@@ -84,6 +89,22 @@ impl Session {
         self.with_settings(request.settings, |connection| stream(connection, request, sink))
     }
 
+    /// Runs a SELECT that asks for totals or extremes.
+    pub(crate) fn execute_with_extras(
+        &mut self,
+        request: Request<'_>,
+        sink: &mut dyn ExtrasSink,
+    ) -> Result<(), Failure> {
+        let engine = Arc::clone(&self.engine);
+        self.with_settings(request.settings, |connection| {
+            // Described and streamed: a SELECT. Anything else has neither totals nor extremes.
+            match describe(connection, &described(request.sql), request.parameters) {
+                Ok(block) => totals::run(&engine, connection, request, &select_columns(block, &[])?, sink),
+                Err(_) => stream(connection, request, &mut *sink),
+            }
+        })
+    }
+
     /// The columns that an INSERT into `target` awaits.
     pub(crate) fn insert_columns(
         &mut self,
@@ -103,7 +124,7 @@ impl Session {
         sql: &str,
         format: &str,
         settings: &Settings,
-        feed: &mut dyn FnMut(&mut dyn FnMut(&[u8]) -> bool) -> io::Result<bool>,
+        feed: Feed<'_>,
     ) -> Result<Option<Counts>, Failure> {
         self.with_settings(settings, |connection| {
             let mut stream = connection.insert(sql, format).map_err(|text| EngineError::parse(&text))?;
@@ -166,7 +187,7 @@ fn stream(connection: &mut Connection, request: Request<'_>, sink: &mut dyn Sink
     if header_due {
         // Asked first, as a server sends the columns before it reads any row. A statement that cannot be described is
         // either wrong, which running it tells, or no SELECT.
-        if let Ok(block) = describe(connection, &format!("DESCRIBE TABLE (\n{sql}\n)"), parameters) {
+        if let Ok(block) = describe(connection, &described(sql), parameters) {
             sink.header(&select_columns(block, &[])?)?;
             header_due = false;
         }
@@ -181,6 +202,15 @@ fn stream(connection: &mut Connection, request: Request<'_>, sink: &mut dyn Sink
     Err(EngineError::parse(&refusal).into())
 }
 
+/// The statement that describes the columns of the SELECT `sql`.
+fn described(sql: &str) -> String {
+    let end = match judge(sql) {
+        Statement::Other(clauses) => clauses.end,
+        Statement::Insert(_) => sql.len(),
+    };
+    format!("DESCRIBE TABLE (\n{}\n)", &sql[..end])
+}
+
 /// Moves the pieces of a result to the sink.
 fn pump(mut pieces: Stream<'_>, mut header_due: bool, sink: &mut dyn Sink) -> Result<(), Failure> {
     loop {
@@ -192,7 +222,7 @@ fn pump(mut pieces: Stream<'_>, mut header_due: bool, sink: &mut dyn Sink) -> Re
             return Ok(());
         }
         if std::mem::take(&mut header_due) {
-            sink.header(&delimited(&mut &*piece.data())?.columns)?;
+            sink.header(&delimited(&mut piece.data())?.columns)?;
         }
         if !sink.piece(piece.data(), piece.counts())? {
             return Ok(());

@@ -20,6 +20,7 @@ use super::query_log::Entry;
 use super::session::{Failure, Request, Session, Sink};
 use super::settings::admit;
 use super::statement::{Insert, Statement, judge};
+use super::totals::ExtrasSink;
 
 /// Packets that wait between the reader and the session.
 const PACKETS_WAITING: usize = 2;
@@ -244,10 +245,10 @@ impl<W: Write> Connection<'_, W> {
         };
         let extras = totals || settings.iter().any(|(name, value)| name == "extremes" && value != "0");
         if extras {
-            let message = "This server sends no totals and no extremes";
-            return Err(EngineError::new(48, "NOT_IMPLEMENTED", message).into());
+            session.execute_with_extras(request, &mut sink)?;
+        } else {
+            session.execute(request, &mut sink)?;
         }
-        session.execute(request, &mut sink)?;
         sink.finish()?;
         Ok(())
     }
@@ -320,6 +321,14 @@ impl<W: Write> BlockSink<'_, W> {
         // An empty block closes the rows.
         packets.put_data(DataKind::Rows, &header_bytes(&[]), self.compressed);
         self.writer.write_all(&packets)
+    }
+}
+
+impl<W: Write> ExtrasSink for BlockSink<'_, W> {
+    fn extra(&mut self, kind: DataKind, block: &[u8]) -> io::Result<()> {
+        let mut packet = Vec::new();
+        packet.put_data(kind, block, self.compressed);
+        self.writer.write_all(&packet)
     }
 }
 
