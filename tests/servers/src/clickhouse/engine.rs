@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::ffi::{Chdb, Connection, LoadError};
+use super::ffi::{Chdb, Connection, Counts, LoadError};
 
 /// Why the engine did not start.
 #[derive(Debug, thiserror::Error)]
@@ -138,6 +138,21 @@ impl Engine {
         self.chdb
             .connect(&self.arguments)
             .ok_or_else(|| EngineError::new(210, "NETWORK_ERROR", "the engine refused another session"))
+    }
+
+    /// How far the query of the thread `thread_id` has come; `None` when there is none any more.
+    pub(super) fn progress(&self, thread_id: i32) -> Option<Counts> {
+        let sql = format!(
+            "SELECT read_rows, read_bytes, total_rows_approx FROM system.processes WHERE has(thread_ids, {thread_id}) FORMAT TSV"
+        );
+        let rows = lines(&mut self.control.lock(), &sql).ok()?;
+        let mut numbers = rows.first()?.split('\t').map(|number| number.parse().unwrap_or(0));
+        Some(Counts {
+            read_rows: numbers.next()?,
+            read_bytes: numbers.next()?,
+            rows_to_read: numbers.next()?,
+            ..Counts::default()
+        })
     }
 
     /// Asks the engine to stop whatever the thread `thread_id` (as the kernel counts) runs in it. Says nothing about when.

@@ -256,6 +256,7 @@ impl QueryResult<'_> {
                 read_bytes: (chdb.storage_bytes)(self.handle),
                 written_rows: (chdb.rows_written)(self.handle),
                 written_bytes: (chdb.bytes_written)(self.handle),
+                rows_to_read: 0,
             }
         }
     }
@@ -283,6 +284,8 @@ pub struct Counts {
     pub written_rows: u64,
     /// Bytes written to tables.
     pub written_bytes: u64,
+    /// Rows that are to be read in all, as far as the engine knows; the interface does not tell.
+    pub rows_to_read: u64,
 }
 
 /// A running SELECT. Dropping it cancels what is left.

@@ -160,9 +160,17 @@ async fn connect(
         }
     }
     .await;
-    if let Err(error) = outcome {
-        eprintln!("testkit clickhouse: connection {number}: {error}");
+    match outcome {
+        Ok(()) => {}
+        Err(error) if is_departure(error.kind()) => {}
+        Err(error) => eprintln!("testkit clickhouse: connection {number}: {error}"),
     }
+}
+
+/// The client has gone, or the server stops: no fault of anyone's.
+fn is_departure(kind: io::ErrorKind) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, NotConnected, UnexpectedEof};
+    matches!(kind, BrokenPipe | ConnectionAborted | ConnectionReset | NotConnected | UnexpectedEof)
 }
 
 async fn serve<S>(
@@ -258,14 +266,7 @@ impl<T: AsyncWrite + Unpin> Blocking<T> {
         let Blocking { io, handle, .. } = self;
         match handle.block_on(io.shutdown()) {
             // The client was faster.
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::NotConnected | io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
-                ) =>
-            {
-                Ok(())
-            }
+            Err(error) if is_departure(error.kind()) => Ok(()),
             outcome => outcome,
         }
     }

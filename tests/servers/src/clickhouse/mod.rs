@@ -20,6 +20,7 @@ mod control;
 mod frame;
 mod http;
 mod listen;
+mod meter;
 mod native;
 mod protocol;
 mod query_log;

@@ -298,8 +298,7 @@ impl ServerPackets for Vec<u8> {
         self.put_varint(3);
         self.put_varint(counts.read_rows);
         self.put_varint(counts.read_bytes);
-        // The engine's interface does not tell how many rows there are to read.
-        self.put_varint(0);
+        self.put_varint(counts.rows_to_read);
         self.put_varint(counts.written_rows);
         self.put_varint(counts.written_bytes);
     }

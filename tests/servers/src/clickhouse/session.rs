@@ -12,6 +12,7 @@ use std::sync::Arc;
 use super::control::Control;
 use super::engine::{Engine, EngineError, lines};
 use super::ffi::{Connection, Counts, Parameters, Stream};
+use super::meter::Meter;
 use super::native::{Block, Column, read_block};
 use super::statement::{Statement, judge};
 use super::totals::{self, ExtrasSink};
@@ -86,7 +87,8 @@ impl Session {
 
     /// Runs a statement to its end or until the sink has enough.
     pub(crate) fn execute(&mut self, request: Request<'_>, sink: &mut dyn Sink) -> Result<(), Failure> {
-        self.with_settings(request.settings, |connection| stream(connection, request, sink))
+        let engine = Arc::clone(&self.engine);
+        self.with_settings(request.settings, |connection| stream(&engine, connection, request, sink))
     }
 
     /// Runs a SELECT that asks for totals or extremes.
@@ -100,7 +102,7 @@ impl Session {
             // Described and streamed: a SELECT. Anything else has neither totals nor extremes.
             match describe(connection, &described(request.sql), request.parameters) {
                 Ok(block) => totals::run(&engine, connection, request, &select_columns(block, &[])?, sink),
-                Err(_) => stream(connection, request, &mut *sink),
+                Err(_) => stream(&engine, connection, request, &mut *sink),
             }
         })
     }
@@ -163,6 +165,7 @@ impl Session {
 
     /// A new connection with this session's settings and database.
     fn isolated(&mut self) -> Result<Connection, Failure> {
+        // Under the session's own limits: a limit that cuts this answer is one that the client asked for.
         let sql = "SELECT name, value FROM system.settings WHERE changed";
         let changed = strings(&query_block(&mut self.connection, sql, &[])?, 2)?;
         let database = lines(&mut self.connection, "SELECT currentDatabase() FORMAT TSVRaw")?.concat();
@@ -181,7 +184,12 @@ impl Session {
     }
 }
 
-fn stream(connection: &mut Connection, request: Request<'_>, sink: &mut dyn Sink) -> Result<(), Failure> {
+fn stream(
+    engine: &Engine,
+    connection: &mut Connection,
+    request: Request<'_>,
+    sink: &mut dyn Sink,
+) -> Result<(), Failure> {
     let Request { sql, format, parameters, .. } = request;
     let mut header_due = request.wants_header;
     if header_due {
@@ -193,7 +201,7 @@ fn stream(connection: &mut Connection, request: Request<'_>, sink: &mut dyn Sink
         }
     }
     let refusal = match connection.stream(sql, format, parameters) {
-        Ok(pieces) => return pump(pieces, header_due, sink),
+        Ok(pieces) => return pump(Meter::new(engine), pieces, header_due, sink),
         Err(text) => text,
     };
     if refusal.starts_with(NOT_STREAMED) {
@@ -208,11 +216,19 @@ fn described(sql: &str) -> String {
         Statement::Other(clauses) => clauses.end,
         Statement::Insert(_) => sql.len(),
     };
-    format!("DESCRIBE TABLE (\n{}\n)", &sql[..end])
+    format!(
+        "DESCRIBE TABLE (\n{}\n) SETTINGS describe_include_subcolumns = 0, describe_compact_output = 0",
+        &sql[..end]
+    )
 }
 
 /// Moves the pieces of a result to the sink.
-fn pump(mut pieces: Stream<'_>, mut header_due: bool, sink: &mut dyn Sink) -> Result<(), Failure> {
+fn pump(
+    mut meter: Meter<'_>,
+    mut pieces: Stream<'_>,
+    mut header_due: bool,
+    sink: &mut dyn Sink,
+) -> Result<(), Failure> {
     loop {
         let piece = pieces.fetch();
         if let Some(text) = piece.error() {
@@ -224,7 +240,7 @@ fn pump(mut pieces: Stream<'_>, mut header_due: bool, sink: &mut dyn Sink) -> Re
         if std::mem::take(&mut header_due) {
             sink.header(&delimited(&mut piece.data())?.columns)?;
         }
-        if !sink.piece(piece.data(), piece.counts())? {
+        if !sink.piece(piece.data(), meter.step(piece.counts()))? {
             return Ok(());
         }
     }
@@ -335,29 +351,51 @@ fn select_columns(description: Block, listed: &[String]) -> Result<Vec<Column>, 
     listed.iter().map(find).collect()
 }
 
-/// Name, value and whether it was changed, of each of `settings`.
+/// The value of each of `settings` in the session, `None` where it is the default.
 fn current_values(connection: &mut Connection, settings: &Settings) -> Result<Vec<(String, Option<String>)>, Failure> {
-    let names: Vec<_> = settings.iter().map(|(name, _)| quote_text(name)).collect();
-    let sql = format!(
-        "SELECT name, value, toString(changed) FROM system.settings WHERE name IN ({}) SETTINGS {PLAIN_READ}",
-        names.join(", ")
-    );
-    let values = strings(&query_block(connection, &sql, &[])?, 3)?;
-    let mut before: Vec<_> =
-        values.chunks_exact(3).map(|row| (row[0].clone(), (row[2] == "1").then(|| row[1].clone()))).collect();
-    // Settings of the user's own making are not in the table until they are set.
-    for (name, _) in settings {
-        if !before.iter().any(|(known, _)| known == name) {
-            before.push((name.clone(), None));
+    let quoted = |names: &[&String]| names.iter().map(|name| quote_text(name)).collect::<Vec<_>>().join(", ");
+    let (lifted, plain): (Vec<_>, Vec<_>) =
+        settings.iter().map(|(name, _)| name).partition(|name| LIFTED.iter().any(|(lifted, _)| lifted == name));
+    let lift: Vec<_> = LIFTED.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+    let table = |what: &str, names: &[&String]| {
+        let names = quoted(names);
+        format!("SELECT name, {what} FROM system.settings WHERE name IN ({names}) SETTINGS {}", lift.join(", "))
+    };
+    let mut values = Vec::new();
+    if !plain.is_empty() {
+        let rows = strings(&query_block(connection, &table("value, toString(changed)", &plain), &[])?, 3)?;
+        values.extend(rows.chunks_exact(3).map(|row| (row[0].clone(), (row[2] == "1").then(|| row[1].clone()))));
+    }
+    for name in &lifted {
+        // The table would show what this question lifts; the function shows it only where it is not lifted.
+        let default = strings(&query_block(connection, &table("default", &[name]), &[])?, 2)?;
+        let own = format!("SELECT toString(getSetting({}))", quote_text(name));
+        let value = strings(&query_block(connection, &own, &[])?, 1)?;
+        if let ([_, default], [value]) = (default.as_slice(), value.as_slice()) {
+            values.push(((*name).clone(), (value != default).then(|| value.clone())));
         }
     }
-    Ok(before)
+    match settings.iter().find(|(name, _)| values.iter().all(|(known, _)| known != name)) {
+        None => Ok(values),
+        Some((name, _)) => {
+            let message = format!("The session hides its value of {name}, which could not be put back after the query");
+            Err(EngineError::new(48, "NOT_IMPLEMENTED", message).into())
+        }
+    }
 }
 
-/// Keeps the session's own limits from cutting what we ask for ourselves.
-const PLAIN_READ: &str = "limit = 0, offset = 0, max_rows_to_read = 0, max_bytes_to_read = 0, max_result_rows = 0, \
-     max_result_bytes = 0, max_block_size = 65409, max_execution_time = 0, final = 0, additional_result_filter = '', \
-     additional_table_filters = {}";
+/// Limits of a session that could cut what the server asks for itself, and how they are lifted for that.
+const LIFTED: [(&str, &str); 9] = [
+    ("limit", "0"),
+    ("offset", "0"),
+    ("max_rows_to_read", "0"),
+    ("max_bytes_to_read", "0"),
+    ("max_result_rows", "0"),
+    ("max_result_bytes", "0"),
+    ("max_execution_time", "0"),
+    ("additional_result_filter", "''"),
+    ("additional_table_filters", "{}"),
+];
 
 fn set(connection: &mut Connection, settings: &Settings) -> Result<(), EngineError> {
     let all: Vec<_> =
