@@ -69,8 +69,7 @@ fn curl() {
             .expect("curl starts");
         (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
     };
-    let (secure, plain) =
-        (format!("https://localhost:{}/", fixture.https.port()), format!("http://{}/", fixture.http));
+    let (secure, plain) = (format!("https://localhost:{}/", fixture.https.port()), format!("http://{}/", fixture.http));
     let user = format!("{USER}:{PASSWORD}");
     let by_user = ["--user", user.as_str()];
     assert_eq!(ask(&[], &format!("{plain}ping")), (Some(0), "Ok.\n".into()));

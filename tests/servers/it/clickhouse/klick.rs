@@ -43,7 +43,10 @@ fn code(error: &KlickhouseError) -> i32 {
 #[tokio::test]
 async fn klickhouse() {
     let client = connect(PASSWORD).await.unwrap();
-    for sql in ["DROP TABLE IF EXISTS klick", "CREATE TABLE klick (id Int64, text Nullable(String), value Float64) ENGINE = MergeTree ORDER BY id"] {
+    for sql in [
+        "DROP TABLE IF EXISTS klick",
+        "CREATE TABLE klick (id Int64, text Nullable(String), value Float64) ENGINE = MergeTree ORDER BY id",
+    ] {
         client.execute(sql).await.unwrap();
     }
     let rows: Vec<Reading> = (0..1000)
