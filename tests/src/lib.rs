@@ -1,3 +1,4 @@
 //! Test kit: servers, proxy and the integration tests of the whole road.
 
+pub mod control;
 pub mod spawn;

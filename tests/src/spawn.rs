@@ -12,6 +12,8 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Deserialize;
 
+use crate::control::Client;
+
 /// How long a server may take until it is ready.
 const READY_MAX: Duration = Duration::from_secs(60);
 
@@ -28,6 +30,8 @@ pub struct Ready {
     pub https_port: Option<u16>,
     /// Port of HTTP.
     pub http_port: Option<u16>,
+    /// Port for breakpoint commands.
+    pub control_port: Option<u16>,
     /// PEM file of the CA that clients are to trust.
     pub ca: PathBuf,
     /// Process id of the server.
@@ -97,6 +101,70 @@ impl Clickhouse {
     }
 }
 
+/// How `testkit sqlserver` is started; see its `--help`.
+#[derive(Clone, Debug)]
+pub struct SqlServer {
+    /// Data folder.
+    pub data: PathBuf,
+    /// Login, a member of sysadmin.
+    pub user: String,
+    /// Its password.
+    pub password: String,
+    /// User database.
+    pub database: String,
+    /// File of the query log.
+    pub query_log: Option<PathBuf>,
+    /// Names of the certificate; `localhost` and `127.0.0.1` when empty.
+    pub sans: Vec<String>,
+    /// `required`, `off` or `not-supported`.
+    pub encryption: String,
+    /// Takes breakpoint commands.
+    pub control: bool,
+}
+
+impl SqlServer {
+    /// TLS required on the data folder `data`, for one sysadmin, with breakpoints.
+    pub fn new(data: &Path, user: &str, password: &str, database: &str) -> SqlServer {
+        SqlServer {
+            data: data.to_owned(),
+            user: user.to_owned(),
+            password: password.to_owned(),
+            database: database.to_owned(),
+            query_log: None,
+            sans: Vec::new(),
+            encryption: "required".to_owned(),
+            control: true,
+        }
+    }
+
+    fn arguments(&self) -> Vec<std::ffi::OsString> {
+        let mut arguments: Vec<std::ffi::OsString> = vec!["--data".into(), self.data.clone().into()];
+        for (option, value) in [
+            ("--user", &self.user),
+            ("--password", &self.password),
+            ("--database", &self.database),
+            ("--encryption", &self.encryption),
+        ] {
+            arguments.extend([option.into(), value.into()]);
+        }
+        if let Some(file) = &self.query_log {
+            arguments.extend(["--query-log".into(), file.into()]);
+        }
+        for san in &self.sans {
+            arguments.extend(["--san".into(), san.into()]);
+        }
+        if self.control {
+            arguments.extend(["--control", "127.0.0.1:0"].map(Into::into));
+        }
+        arguments
+    }
+}
+
+/// Starts `testkit sqlserver` and waits until it is ready.
+pub fn sqlserver(options: &SqlServer) -> io::Result<ServerProcess> {
+    ServerProcess::start("sqlserver", options.arguments())
+}
+
 /// Starts `testkit clickhouse` and waits until it is ready.
 pub fn clickhouse(options: &Clickhouse) -> io::Result<ServerProcess> {
     ServerProcess::start("clickhouse", options.arguments())
@@ -137,6 +205,15 @@ impl ServerProcess {
     /// What the server said when it was ready.
     pub fn ready(&self) -> &Ready {
         &self.ready
+    }
+
+    /// Connects to the server's breakpoints.
+    ///
+    /// # Errors
+    /// The server was started without them.
+    pub fn control(&self) -> io::Result<Client> {
+        let port = self.ready.control_port.ok_or_else(|| io::Error::other("the server takes no breakpoints"))?;
+        Client::connect(([127, 0, 0, 1], port).into())
     }
 
     /// Asks the server to stop (SIGTERM) and waits for its end.

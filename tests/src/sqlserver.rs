@@ -5,12 +5,14 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use servers::sqlserver::control::Control;
 use servers::sqlserver::sql::EngineOptions;
 use servers::sqlserver::{Encryption, ServerOptions, SqlServer};
+use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Runs until SIGTERM or Ctrl-C. When it is ready it prints one JSON line on standard output:
-/// {"ready":true,"kind":"sqlserver","host":...,"port":...,"ca":...,"pid":...}
+/// {"ready":true,"kind":"sqlserver","host":...,"port":...,"control_port":...,"ca":...,"pid":...}
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Address and port to listen on; port 0 takes a free port.
@@ -40,6 +42,9 @@ pub(crate) struct Arguments {
     /// Append what clients ask to this file, one JSON object a line.
     #[arg(long, value_name = "FILE")]
     query_log: Option<PathBuf>,
+    /// Let tests hold sessions at chosen moments: address and port for their commands, one JSON object a line.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    control: Option<SocketAddr>,
 }
 
 impl Arguments {
@@ -69,16 +74,25 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Box<dyn Error>> {
         let _inside = signals.enter();
         (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?)
     };
+    let listener = arguments.control.map(|address| signals.block_on(TcpListener::bind(address))).transpose()?;
+    let control_port = listener.as_ref().map(TcpListener::local_addr).transpose()?.map(|address| address.port());
+    let control = listener.map(|listener| {
+        let control = Control::new();
+        signals.spawn(testkit::control::serve(listener, std::sync::Arc::clone(&control)));
+        control
+    });
     let server = SqlServer::start(ServerOptions {
         listen: arguments.listen,
         data_dir: arguments.data,
         sans: arguments.sans,
         encryption: arguments.encryption,
         query_log: arguments.query_log,
+        control,
         engine,
     })?;
     let ready = serde_json::json!({
         "ready": true, "kind": "sqlserver", "host": server.addr().ip().to_string(), "port": server.addr().port(),
+        "control_port": control_port,
         "ca": server.tls().ca_pem_path, "pid": std::process::id(),
     });
     let mut stdout = std::io::stdout().lock();

@@ -1,5 +1,6 @@
 //! A TDS 7.4 server with an own T-SQL layer, row store, lock manager and redo log.
 
+pub mod control;
 mod server;
 pub mod sql;
 pub mod store;

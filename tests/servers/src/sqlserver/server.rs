@@ -12,6 +12,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use super::control::Control;
 use super::sql::{Engine, EngineError, EngineOptions};
 use super::wire::{self, Encryption, QueryLog};
 use crate::tls::{TestTls, TlsError};
@@ -32,6 +33,8 @@ pub struct ServerOptions {
     pub encryption: Encryption,
     /// File for the query log, appended to.
     pub query_log: Option<PathBuf>,
+    /// Breakpoints for tests; none cannot be added later.
+    pub control: Option<Arc<Control>>,
     /// Logins, database, server name.
     pub engine: EngineOptions,
 }
@@ -46,6 +49,7 @@ impl ServerOptions {
             sans: vec!["localhost".to_owned(), "127.0.0.1".to_owned()],
             encryption: Encryption::Required,
             query_log: None,
+            control: None,
             engine,
         }
     }
@@ -73,6 +77,7 @@ pub struct RunningServer {
     stop: watch::Sender<bool>,
     /// Closes when the last connection has ended.
     ended: Mutex<Receiver<()>>,
+    control: Option<Arc<Control>>,
     /// None after the shutdown.
     runtime: Option<Runtime>,
 }
@@ -100,8 +105,14 @@ impl SqlServer {
             let _inside = runtime.enter();
             TcpListener::from_std(listener)?
         };
+        let backend: Arc<dyn wire::Backend> = match &options.control {
+            Some(control) => {
+                Arc::new(wire::ControlledBackend { backend: Arc::new(engine), control: Arc::clone(control) })
+            }
+            None => Arc::new(engine),
+        };
         let shared = Arc::new(wire::Shared {
-            backend: Arc::new(engine),
+            backend,
             log,
             tls: Arc::clone(&tls.server_config_tls12),
             encryption: options.encryption,
@@ -113,7 +124,14 @@ impl SqlServer {
             accept(listener, shared, stopped).await;
             drop(ended_sender);
         });
-        Ok(RunningServer { addr, tls, stop, ended: Mutex::new(ended), runtime: Some(runtime) })
+        Ok(RunningServer {
+            addr,
+            tls,
+            stop,
+            ended: Mutex::new(ended),
+            control: options.control,
+            runtime: Some(runtime),
+        })
     }
 }
 
@@ -138,6 +156,9 @@ impl RunningServer {
     fn stop_and_wait(&mut self) {
         // Without receivers there is nothing to stop.
         let _ = self.stop.send(true);
+        if let Some(control) = &self.control {
+            control.close();
+        }
         if let Some(runtime) = self.runtime.take() {
             // Nothing is ever sent: the channel closes with the accept loop. No part of tokio blocks here, so that
             // tests may stop a server from asynchronous code.

@@ -25,6 +25,11 @@ pub(crate) trait SqlSession {
     fn transaction(&mut self, request: TransactionRequest, out: &mut dyn BatchSink) -> BatchEnd;
     fn bulk_columns(&mut self, columns: &[ColumnMeta]) -> Result<Box<dyn BulkRows + '_>, SqlError>;
     fn reset_connection(&mut self);
+
+    /// The connection ends without another byte to the client: a test control cut it.
+    fn is_cut(&self) -> bool {
+        false
+    }
 }
 
 /// See [`BulkLoad`]; dropping it undoes the load.

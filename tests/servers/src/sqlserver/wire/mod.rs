@@ -12,6 +12,7 @@
 mod backend;
 mod bulk;
 mod connection;
+mod controlled;
 mod error;
 mod errors;
 mod headers;
@@ -37,7 +38,9 @@ mod tests;
 pub use error::WireError;
 pub use prelogin::Encryption;
 
+pub(crate) use backend::Backend;
 pub(crate) use connection::{Shared, serve, stopped};
+pub(crate) use controlled::ControlledBackend;
 pub(crate) use query_log::QueryLog;
 
 /// Version in PRELOGIN and LOGINACK: 16.0.1000, SQL Server 2022; major, minor, build (big-endian).

@@ -207,6 +207,9 @@ impl Worker {
         if attention {
             self.log.write(self.session.id(), Event::Attention, "");
         }
+        if self.session.is_cut() {
+            return Next::End;
+        }
         let sent = response.finish(attention);
         let broken = end == BatchEnd::ConnectionBroken && !attention;
         if sent.is_err() || faulty || broken { Next::End } else { Next::Continue }
@@ -278,7 +281,7 @@ fn batch_text(message: &[u8]) -> Result<String, WireError> {
 }
 
 /// The procedure and its statement texts, never other parameters: they may hold what must not be logged.
-fn call_text(call: &RpcCall) -> String {
+pub(super) fn call_text(call: &RpcCall) -> String {
     let statement = match call.procedure.to_ascii_lowercase().rsplit('.').next() {
         Some("sp_executesql") => call.params.first(),
         Some("sp_prepare" | "sp_prepexec") => call.params.get(2),
@@ -299,7 +302,7 @@ fn end_text(end: BatchEnd, last_error: Option<i32>) -> String {
     }
 }
 
-fn transaction_text(request: &TransactionRequest) -> &'static str {
+pub(super) fn transaction_text(request: &TransactionRequest) -> &'static str {
     match request {
         TransactionRequest::Begin { .. } => "begin",
         TransactionRequest::Commit { .. } => "commit",

@@ -3,6 +3,7 @@
 
 mod bulk;
 mod connection;
+mod controlled;
 mod foreign;
 mod login;
 mod random_bytes;

@@ -12,6 +12,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use super::super::super::control::Control;
 use super::super::super::server::accept;
 use super::super::super::sql::{
     BatchEnd, BatchSink, CancelHandle, ColumnMeta, Done, EnvChange, LoginRequest, RpcCall, SqlError,
@@ -20,6 +21,7 @@ use super::super::super::sql::{
 use super::super::super::value::{SqlType, Value};
 use super::super::backend::{Backend, BulkRows, SqlSession};
 use super::super::connection::Shared;
+use super::super::controlled::ControlledBackend;
 use super::super::{Encryption, QueryLog};
 use super::{column, hex, utf16};
 
@@ -221,6 +223,16 @@ pub(super) struct ScriptedServer {
 
 impl ScriptedServer {
     pub(super) fn start() -> Self {
+        Self::start_with(|engine| engine)
+    }
+
+    /// A server whose sessions stop at the breakpoints of `control`.
+    pub(super) fn start_controlled(control: &Arc<Control>) -> Self {
+        let control = Arc::clone(control);
+        Self::start_with(|backend| Arc::new(ControlledBackend { backend, control }))
+    }
+
+    fn start_with(backend: impl FnOnce(Arc<dyn Backend>) -> Arc<dyn Backend>) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let tls = crate::tls::TestTls::create_or_load(dir.path(), &["localhost".to_owned()]).unwrap();
         let (events, received) = channel();
@@ -229,7 +241,7 @@ impl ScriptedServer {
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let addr = listener.local_addr().unwrap();
         let shared = Arc::new(Shared {
-            backend: Arc::new(ScriptedEngine(Arc::clone(&script))),
+            backend: backend(Arc::new(ScriptedEngine(Arc::clone(&script)))),
             log: Arc::new(QueryLog::default()),
             tls: tls.server_config_tls12,
             encryption: Encryption::NotSupported,
@@ -316,6 +328,14 @@ impl Client {
     pub(super) fn expect_end(&mut self) {
         let mut buffer = [0; 4096];
         while !matches!(self.0.read(&mut buffer), Ok(0)) {}
+    }
+
+    /// Reads to the end of the connection; returns how many bytes came before it.
+    pub(super) fn expect_nothing_but_the_end(&mut self) -> usize {
+        let mut bytes = Vec::new();
+        // A reset is an end as well.
+        let _ = self.0.read_to_end(&mut bytes);
+        bytes.len()
     }
 
     pub(super) fn log_in(&mut self, password: &str) -> Vec<u8> {
