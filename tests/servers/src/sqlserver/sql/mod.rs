@@ -3,8 +3,12 @@
 //! [`api`] is the interface to the wire; [`Engine`] is the server, [`Session`] one connection.
 
 pub mod api;
+mod ast;
 mod engine;
 mod error;
+mod lexer;
+mod parse;
+mod stmt;
 
 pub use api::{
     BatchEnd, BatchSink, CancelHandle, ColumnMeta, Done, EngineError, EngineOptions, EnvChange, IsolationRequest,

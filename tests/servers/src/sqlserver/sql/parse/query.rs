@@ -1,0 +1,587 @@
+//! Queries and table sources.
+
+use super::super::ast::{
+    BinOp, Body, Cte, Expr, FuncCall, Group, Hints, Item, JoinKind, Name, Query, Select, SetOp, TableRef, Top,
+};
+use super::super::error::{self, Result};
+use super::super::lexer::Tok;
+use super::Parser;
+
+impl Parser<'_> {
+    /// A query with its WITH, ORDER BY and OPTION clauses.
+    pub(super) fn query(&mut self) -> Result<Query> {
+        self.deeper(|p| {
+            let ctes = if p.is_kw("with") { p.ctes()? } else { Vec::new() };
+            p.query_after_ctes(ctes)
+        })
+    }
+
+    pub(super) fn query_after_ctes(&mut self, ctes: Vec<Cte>) -> Result<Query> {
+        let body = self.union()?;
+        let mut query = Query { ctes, body, ..Query::default() };
+        if self.take_kws(&["order", "by"]) {
+            query.order = self.list(Self::order_item)?;
+            if self.take_kw("offset") {
+                query.offset = Some(self.additive()?);
+                if !self.take_kw("rows") {
+                    self.expect_kw("row")?;
+                }
+                if self.take_kw("fetch") {
+                    if !self.take_kw("next") {
+                        self.expect_kw("first")?;
+                    }
+                    query.fetch = Some(self.additive()?);
+                    if !self.take_kw("rows") {
+                        self.expect_kw("row")?;
+                    }
+                    self.expect_kw("only")?;
+                }
+            }
+        }
+        if self.is_kw("for") && (self.is_kw_at(1, "json") || self.is_kw_at(1, "xml") || self.is_kw_at(1, "browse")) {
+            return Err(error::unsupported("FOR JSON/XML/BROWSE").at_line(self.line()));
+        }
+        if self.is_kw("option") {
+            query.max_recursion = self.options()?;
+        }
+        Ok(query)
+    }
+
+    /// `WITH a (x) AS (...), b AS (...)`.
+    pub(super) fn ctes(&mut self) -> Result<Vec<Cte>> {
+        self.expect_kw("with")?;
+        self.list(|p| {
+            let name = p.ident()?;
+            let columns = if p.is_op("(") { p.paren_list(Self::ident)? } else { Vec::new() };
+            p.expect_kw("as")?;
+            p.expect_op("(")?;
+            let query = p.query()?;
+            p.expect_op(")")?;
+            Ok(Cte { name, columns, query })
+        })
+    }
+
+    /// `OPTION (...)`; only MAXRECURSION has an effect.
+    pub(super) fn options(&mut self) -> Result<Option<u32>> {
+        self.expect_kw("option")?;
+        let mut recursion = None;
+        let mut ahead = 0;
+        while self.token(ahead).tok != Tok::End && !self.is_op_at(ahead, ")") {
+            if self.is_kw_at(ahead, "maxrecursion") {
+                if let Tok::Number(n) = &self.token(ahead + 1).tok {
+                    recursion = n.parse().ok();
+                }
+            }
+            ahead += 1;
+        }
+        self.skip_parens()?;
+        Ok(recursion)
+    }
+
+    fn union(&mut self) -> Result<Body> {
+        let mut left = self.intersect()?;
+        loop {
+            let op = if self.take_kw("union") {
+                if self.take_kw("all") { SetOp::UnionAll } else { SetOp::Union }
+            } else if self.take_kw("except") {
+                SetOp::Except
+            } else {
+                return Ok(left);
+            };
+            let right = self.intersect()?;
+            left = Body::Set(op, Box::new(left), Box::new(right));
+        }
+    }
+
+    fn intersect(&mut self) -> Result<Body> {
+        let mut left = self.query_term()?;
+        while self.take_kw("intersect") {
+            let right = self.query_term()?;
+            left = Body::Set(SetOp::Intersect, Box::new(left), Box::new(right));
+        }
+        Ok(left)
+    }
+
+    fn query_term(&mut self) -> Result<Body> {
+        if self.is_op("(") {
+            return self.deeper(|p| {
+                p.expect_op("(")?;
+                let query = p.query()?;
+                p.expect_op(")")?;
+                Ok(Body::Nested(Box::new(query)))
+            });
+        }
+        if self.is_kw("values") {
+            return self.values().map(Body::Values);
+        }
+        self.select().map(|s| Body::Select(Box::new(s)))
+    }
+
+    /// `VALUES (..), (..)`.
+    pub(super) fn values(&mut self) -> Result<Vec<Vec<Expr>>> {
+        self.expect_kw("values")?;
+        self.list(|p| p.paren_list(Self::expr))
+    }
+
+    fn select(&mut self) -> Result<Select> {
+        self.expect_kw("select")?;
+        let mut select = Select { distinct: self.take_kw("distinct"), ..Select::default() };
+        if !select.distinct {
+            self.take_kw("all");
+        }
+        select.top = self.top()?;
+        select.items = self.list(Self::select_item)?;
+        if self.take_kw("into") {
+            select.into = Some(self.name()?);
+        }
+        if self.take_kw("from") {
+            select.from = self.list(Self::table_ref)?;
+        }
+        if self.take_kw("where") {
+            select.filter = Some(self.expr()?);
+        }
+        if self.take_kws(&["group", "by"]) {
+            select.group = Some(self.group_by()?);
+        }
+        if self.take_kw("having") {
+            select.having = Some(self.expr()?);
+        }
+        Ok(select)
+    }
+
+    /// `TOP (n) [PERCENT] [WITH TIES]`.
+    pub(super) fn top(&mut self) -> Result<Option<Top>> {
+        if !self.take_kw("top") {
+            return Ok(None);
+        }
+        let count = if self.take_op("(") {
+            let expr = self.expr()?;
+            self.expect_op(")")?;
+            expr
+        } else {
+            match self.peek().clone() {
+                Tok::Number(n) => {
+                    self.advance();
+                    Expr::Literal(super::super::ast::Literal::Number(n))
+                }
+                Tok::Var(name) => {
+                    self.advance();
+                    Expr::Var(name)
+                }
+                _ => return Err(self.unexpected()),
+            }
+        };
+        let percent = self.take_kw("percent");
+        let with_ties = self.take_kws(&["with", "ties"]);
+        Ok(Some(Top { count, percent, with_ties }))
+    }
+
+    pub(super) fn select_item(&mut self) -> Result<Item> {
+        if self.take_op("*") {
+            return Ok(Item::Star(None));
+        }
+        if let Some(item) = self.qualified_star() {
+            return Ok(item);
+        }
+        if let Tok::Var(var) = self.peek().clone() {
+            if let Some((op, width)) = self.assignment_operator(1) {
+                self.at += 1 + width;
+                let expr = self.expr()?;
+                return Ok(Item::Assign { var, op, expr });
+            }
+        }
+        // `alias = expr`
+        if (self.is_ident() || matches!(self.peek(), Tok::Str { .. })) && self.is_op_at(1, "=") {
+            let alias = self.alias_word()?;
+            self.expect_op("=")?;
+            let expr = self.expr()?;
+            return Ok(Item::Expr { expr, alias: Some(alias) });
+        }
+        let expr = self.expr()?;
+        let alias = self.select_alias()?;
+        Ok(Item::Expr { expr, alias })
+    }
+
+    fn alias_word(&mut self) -> Result<String> {
+        if let Tok::Str { text, .. } = self.peek().clone() {
+            self.advance();
+            return Ok(text);
+        }
+        self.ident()
+    }
+
+    fn select_alias(&mut self) -> Result<Option<String>> {
+        if self.take_kw("as") {
+            return self.alias_word().map(Some);
+        }
+        if self.is_ident() && !self.starts_statement_word() || matches!(self.peek(), Tok::Str { .. }) {
+            return self.alias_word().map(Some);
+        }
+        Ok(None)
+    }
+
+    /// Non-reserved words that begin a statement and so cannot be an alias without AS.
+    fn starts_statement_word(&self) -> bool {
+        (self.is_kw("throw") && (self.is_op_at(1, ";") || self.token(1).tok == Tok::End))
+            || self.is_kw("go")
+            || (self.is_kw("offset") && !self.is_op_at(1, ","))
+    }
+
+    fn qualified_star(&mut self) -> Option<Item> {
+        let mut ahead = 0;
+        let mut parts = Vec::new();
+        while let Tok::Word { text, .. } = &self.token(ahead).tok {
+            parts.push(text.clone());
+            if !self.is_op_at(ahead + 1, ".") {
+                return None;
+            }
+            ahead += 2;
+            if self.is_op_at(ahead, "*") {
+                self.at += ahead + 1;
+                return Some(Item::Star(Some(Name { parts })));
+            }
+        }
+        None
+    }
+
+    /// `=` or a compound assignment at `ahead`: the operator and its width in tokens.
+    pub(super) fn assignment_operator(&self, ahead: usize) -> Option<(Option<BinOp>, usize)> {
+        let op = match &self.token(ahead).tok {
+            Tok::Op("=") => None,
+            Tok::Op("+=") => Some(BinOp::Add),
+            Tok::Op("-=") => Some(BinOp::Sub),
+            Tok::Op("*=") => Some(BinOp::Mul),
+            Tok::Op("/=") => Some(BinOp::Div),
+            Tok::Op("%=") => Some(BinOp::Mod),
+            Tok::Op("&=") => Some(BinOp::BitAnd),
+            Tok::Op("|=") => Some(BinOp::BitOr),
+            Tok::Op("^=") => Some(BinOp::BitXor),
+            _ => return None,
+        };
+        Some((op, 1))
+    }
+
+    fn group_by(&mut self) -> Result<Group> {
+        self.take_kw("all");
+        let mut sets: Vec<Vec<Expr>> = vec![Vec::new()];
+        loop {
+            let element = self.group_element()?;
+            // Elements of GROUP BY multiply: each grouping set of one is combined with each of the others.
+            sets = sets
+                .iter()
+                .flat_map(|left| element.iter().map(move |right| left.iter().chain(right).cloned().collect()))
+                .collect();
+            if !self.take_op(",") {
+                break;
+            }
+        }
+        if self.is_kw("with") && (self.is_kw_at(1, "rollup") || self.is_kw_at(1, "cube")) {
+            let rollup = self.is_kw_at(1, "rollup");
+            self.at += 2;
+            let all = sets.pop().unwrap_or_default();
+            let items = all.into_iter().map(|e| vec![e]).collect();
+            sets = if rollup { rollup_sets(items) } else { cube_sets(items) };
+        }
+        Ok(Group { sets })
+    }
+
+    fn group_element(&mut self) -> Result<Vec<Vec<Expr>>> {
+        if self.is_kw("rollup") && self.is_op_at(1, "(") {
+            self.advance();
+            return Ok(rollup_sets(self.paren_list(Self::group_item)?));
+        }
+        if self.is_kw("cube") && self.is_op_at(1, "(") {
+            self.advance();
+            return Ok(cube_sets(self.paren_list(Self::group_item)?));
+        }
+        if self.is_kw("grouping") && self.is_kw_at(1, "sets") {
+            self.at += 2;
+            let nested = self.paren_list(|p| {
+                if p.is_kw("rollup") || p.is_kw("cube") {
+                    p.group_element()
+                } else {
+                    p.group_item().map(|item| vec![item])
+                }
+            })?;
+            return Ok(nested.into_iter().flatten().collect());
+        }
+        if self.is_op("(") && self.is_op_at(1, ")") {
+            self.at += 2;
+            return Ok(vec![Vec::new()]);
+        }
+        Ok(vec![vec![self.expr()?]])
+    }
+
+    fn group_item(&mut self) -> Result<Vec<Expr>> {
+        if self.is_op("(") {
+            self.advance();
+            if self.take_op(")") {
+                return Ok(Vec::new());
+            }
+            let items = self.list(Self::expr)?;
+            self.expect_op(")")?;
+            return Ok(items);
+        }
+        Ok(vec![self.expr()?])
+    }
+
+    /// A table source with its joins.
+    pub(super) fn table_ref(&mut self) -> Result<TableRef> {
+        self.deeper(|p| {
+            let mut left = p.table_primary()?;
+            loop {
+                if p.take_kws(&["cross", "join"]) {
+                    let right = p.table_primary()?;
+                    left = join(JoinKind::Cross, left, right, None);
+                } else if p.is_any_kw(&["cross", "outer"]) && p.is_kw_at(1, "apply") {
+                    let outer = p.is_kw("outer");
+                    p.at += 2;
+                    let right = p.table_primary()?;
+                    left = TableRef::Apply { outer, left: Box::new(left), right: Box::new(right) };
+                } else if let Some(kind) = p.join_kind() {
+                    // Joins nest to the right until their ON: a JOIN b JOIN c ON .. ON ..
+                    let right = p.joined_operand()?;
+                    p.expect_kw("on")?;
+                    let on = p.expr()?;
+                    left = join(kind, left, right, Some(on));
+                } else {
+                    return Ok(left);
+                }
+            }
+        })
+    }
+
+    fn joined_operand(&mut self) -> Result<TableRef> {
+        let mut operand = self.table_primary()?;
+        while !self.is_kw("on") {
+            let Some(kind) = self.join_kind() else { return Ok(operand) };
+            let right = self.deeper(Self::joined_operand)?;
+            self.expect_kw("on")?;
+            let on = self.expr()?;
+            operand = join(kind, operand, right, Some(on));
+        }
+        Ok(operand)
+    }
+
+    fn join_kind(&mut self) -> Option<JoinKind> {
+        let start = self.at;
+        let kind = if self.take_kw("inner") {
+            JoinKind::Inner
+        } else if self.take_kw("left") {
+            JoinKind::Left
+        } else if self.take_kw("right") {
+            JoinKind::Right
+        } else if self.take_kw("full") {
+            JoinKind::Full
+        } else {
+            JoinKind::Inner
+        };
+        self.take_kw("outer");
+        // Join hints choose an algorithm only.
+        if self.is_any_kw(&["hash", "loop", "merge", "remote"]) && self.is_kw_at(1, "join") {
+            self.advance();
+        }
+        if self.take_kw("join") {
+            return Some(kind);
+        }
+        self.at = start;
+        None
+    }
+
+    fn table_primary(&mut self) -> Result<TableRef> {
+        if self.is_op("(") {
+            return self.parenthesised_table();
+        }
+        if let Tok::Var(_) = self.peek() {
+            let name = self.var()?;
+            let alias = self.table_alias()?;
+            let _ = self.table_hints()?;
+            return Ok(TableRef::Var { name, alias });
+        }
+        let name = self.name()?;
+        if self.is_op("(") && !self.is_old_style_hint() {
+            let Expr::Func(call) = self.call(name)? else { return Err(self.unexpected()) };
+            return self.table_function(call);
+        }
+        let mut hints = Hints::default();
+        if self.is_kw("with") && self.is_op_at(1, "(") || self.is_op("(") {
+            hints = self.table_hints()?;
+        }
+        if self.is_kw("tablesample") || (self.is_kw("for") && self.is_kw_at(1, "system_time")) {
+            return Err(error::unsupported("TABLESAMPLE or FOR SYSTEM_TIME").at_line(self.line()));
+        }
+        let alias = self.table_alias()?;
+        let more = self.table_hints()?;
+        let hints = merge_hints(hints, more);
+        if self.is_any_kw(&["pivot", "unpivot"]) {
+            return Err(error::unsupported("PIVOT").at_line(self.line()));
+        }
+        Ok(TableRef::Table { name, alias, hints })
+    }
+
+    fn table_function(&mut self, call: Box<FuncCall>) -> Result<TableRef> {
+        if self.is_kw("with") && self.is_op_at(1, "(") {
+            return Err(error::unsupported("WITH schema of a table function").at_line(self.line()));
+        }
+        let alias = self.table_alias()?;
+        let columns = if alias.is_some() && self.is_op("(") { self.paren_list(Self::ident)? } else { Vec::new() };
+        Ok(TableRef::Func { call, alias, columns })
+    }
+
+    fn parenthesised_table(&mut self) -> Result<TableRef> {
+        self.deeper(|p| {
+            if p.is_kw_at(1, "values") || p.starts_query() && !p.parens_hold_join() {
+                p.expect_op("(")?;
+                let query = Box::new(p.query()?);
+                p.expect_op(")")?;
+                let alias = p.table_alias()?;
+                let Some(alias) = alias else { return Err(p.unexpected()) };
+                let columns = if p.is_op("(") { p.paren_list(Self::ident)? } else { Vec::new() };
+                if p.is_any_kw(&["pivot", "unpivot"]) {
+                    return Err(error::unsupported("PIVOT").at_line(p.line()));
+                }
+                return Ok(TableRef::Derived { query, alias, columns });
+            }
+            p.expect_op("(")?;
+            let inner = p.table_ref()?;
+            p.expect_op(")")?;
+            Ok(inner)
+        })
+    }
+
+    /// `((SELECT ...) AS a JOIN ...)` rather than `((SELECT ...) UNION ...) AS a`.
+    fn parens_hold_join(&self) -> bool {
+        if !self.is_op_at(1, "(") {
+            return false;
+        }
+        let mut depth = 0;
+        let mut ahead = 1;
+        loop {
+            match &self.token(ahead).tok {
+                Tok::Op("(") => depth += 1,
+                Tok::Op(")") => depth -= 1,
+                Tok::End => return false,
+                _ => {}
+            }
+            ahead += 1;
+            if depth == 0 {
+                return self.is_kw_at(ahead, "as") || self.is_ident_at(ahead);
+            }
+        }
+    }
+
+    fn table_alias(&mut self) -> Result<Option<String>> {
+        if self.take_kw("as") {
+            return self.ident().map(Some);
+        }
+        if self.is_ident() && !self.starts_statement_word() && !self.ends_table_source() {
+            return self.ident().map(Some);
+        }
+        Ok(None)
+    }
+
+    /// Non-reserved words that continue a statement after a table source.
+    fn ends_table_source(&self) -> bool {
+        (self.is_kw("using") || self.is_kw("output") || self.is_kw("apply"))
+            || (self.is_kw("enable") || self.is_kw("disable")) && self.is_kw_at(1, "trigger")
+            || self.is_kw("throw")
+            || self.is_any_kw(&["hash", "loop", "remote"]) && self.is_kw_at(1, "join")
+    }
+
+    /// `FROM t (NOLOCK)`.
+    fn is_old_style_hint(&self) -> bool {
+        let Tok::Word { text, quoted: false } = &self.token(1).tok else { return false };
+        let hint = hint_names().contains(&text.to_ascii_lowercase().as_str());
+        hint && (self.is_op_at(2, ")") || self.is_op_at(2, ","))
+    }
+
+    pub(super) fn table_hints(&mut self) -> Result<Hints> {
+        let mut hints = Hints::default();
+        if self.is_kw("with") && self.is_op_at(1, "(") {
+            self.advance();
+        } else if !(self.is_op("(") && self.is_old_style_hint()) {
+            return Ok(hints);
+        }
+        self.expect_op("(")?;
+        loop {
+            self.table_hint(&mut hints)?;
+            let _ = self.take_op(",");
+            if self.take_op(")") {
+                return Ok(hints);
+            }
+        }
+    }
+
+    fn table_hint(&mut self, hints: &mut Hints) -> Result<()> {
+        let Some(word) = self.word() else { return Err(self.unexpected()) };
+        match word.as_str() {
+            "tablock" => hints.tablock = true,
+            "tablockx" => hints.tablockx = true,
+            "holdlock" | "serializable" => hints.holdlock = true,
+            "updlock" => hints.updlock = true,
+            "xlock" => hints.xlock = true,
+            "nolock" | "readuncommitted" => hints.nolock = true,
+            "readpast" => hints.readpast = true,
+            "nowait" => hints.nowait = true,
+            "readcommitted" | "readcommittedlock" => hints.readcommitted = true,
+            "repeatableread" => hints.repeatable = true,
+            "rowlock" | "paglock" => hints.rowlock = true,
+            "noexpand" | "keepidentity" | "keepdefaults" | "ignore_constraints" | "ignore_triggers" | "snapshot" => {}
+            "index" | "forceseek" | "forcescan" | "spatial_window_max_cells" => {
+                self.advance();
+                if self.is_op("(") {
+                    return self.skip_parens();
+                }
+                if self.take_op("=") {
+                    self.advance();
+                }
+                return Ok(());
+            }
+            _ => {
+                let message = format!("\"{word}\" is not a recognized table hints option. If it is intended as a parameter to a table-valued function or to the CHANGETABLE function, ensure that your database compatibility mode is set to 90.");
+                return Err(error::new(321, 15, 1, &message).at_line(self.line()));
+            }
+        }
+        self.advance();
+        Ok(())
+    }
+}
+
+fn hint_names() -> &'static [&'static str] {
+    &[
+        "tablock", "tablockx", "holdlock", "serializable", "updlock", "xlock", "nolock", "readuncommitted", "readpast",
+        "nowait", "readcommitted", "readcommittedlock", "repeatableread", "rowlock", "paglock",
+    ]
+}
+
+fn merge_hints(a: Hints, b: Hints) -> Hints {
+    Hints {
+        tablock: a.tablock || b.tablock,
+        tablockx: a.tablockx || b.tablockx,
+        holdlock: a.holdlock || b.holdlock,
+        updlock: a.updlock || b.updlock,
+        xlock: a.xlock || b.xlock,
+        nolock: a.nolock || b.nolock,
+        readpast: a.readpast || b.readpast,
+        nowait: a.nowait || b.nowait,
+        readcommitted: a.readcommitted || b.readcommitted,
+        repeatable: a.repeatable || b.repeatable,
+        rowlock: a.rowlock || b.rowlock,
+    }
+}
+
+fn join(kind: JoinKind, left: TableRef, right: TableRef, on: Option<Expr>) -> TableRef {
+    TableRef::Join { kind, left: Box::new(left), right: Box::new(right), on }
+}
+
+fn rollup_sets(items: Vec<Vec<Expr>>) -> Vec<Vec<Expr>> {
+    (0..=items.len()).rev().map(|n| items[..n].concat()).collect()
+}
+
+fn cube_sets(items: Vec<Vec<Expr>>) -> Vec<Vec<Expr>> {
+    let count = items.len().min(12);
+    (0..1_u32 << count)
+        .rev()
+        .map(|mask| (0..count).filter(|i| mask & (1 << (count - 1 - i)) != 0).flat_map(|i| items[i].clone()).collect())
+        .collect()
+}
