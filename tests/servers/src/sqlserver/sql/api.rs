@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
-use super::super::value::{Collation, SqlType, Value};
+use crate::sqlserver::store::CancelToken;
+use crate::sqlserver::value::{Collation, SqlType, Value};
 
 /// Settings of an engine that are not part of its data.
 #[derive(Debug, Clone)]
@@ -250,42 +250,34 @@ pub enum TransactionRequest {
     },
 }
 
-type Waker = Box<dyn Fn() + Send>;
-
-#[derive(Default)]
-struct CancelState {
-    flag: AtomicBool,
-    wakers: Mutex<Vec<(u64, Waker)>>,
-}
-
 /// Stops what its session is running; may be used from any thread, also when nothing runs.
 #[derive(Clone, Default)]
 pub struct CancelHandle {
-    state: Arc<CancelState>,
+    flag: Arc<AtomicBool>,
+    /// Reaches the lock wait of the session.
+    locks: CancelToken,
 }
 
 impl CancelHandle {
+    pub(crate) fn new(locks: CancelToken) -> Self {
+        Self { flag: Arc::default(), locks }
+    }
+
     /// Cancels the running request at its next row, statement or lock wait.
     pub fn cancel(&self) {
-        self.state.flag.store(true, Ordering::SeqCst);
-        for (_, wake) in self.state.wakers.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            wake();
-        }
+        self.flag.store(true, Ordering::SeqCst);
+        self.locks.cancel();
     }
 
     /// Whether a cancel is pending.
     pub fn is_cancelled(&self) -> bool {
-        self.state.flag.load(Ordering::Relaxed)
+        self.flag.load(Ordering::Relaxed)
     }
 
     /// Forgets a pending cancel. The session does so when a request ends; the wire does when it answers an
     /// attention for which nothing ran.
     pub fn clear(&self) {
-        self.state.flag.store(false, Ordering::SeqCst);
-    }
-
-    /// Runs `wake` on each cancel from now on (lock waits, WAITFOR).
-    pub(crate) fn on_cancel(&self, id: u64, wake: Waker) {
-        self.state.wakers.lock().unwrap_or_else(PoisonError::into_inner).push((id, wake));
+        self.flag.store(false, Ordering::SeqCst);
+        self.locks.clear();
     }
 }

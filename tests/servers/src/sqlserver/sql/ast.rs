@@ -104,17 +104,56 @@ pub(crate) enum Expr {
     Var(String),
     Unary(UnOp, Box<Expr>),
     Binary(BinOp, Box<Expr>, Box<Expr>),
-    IsNull { expr: Box<Expr>, negated: bool },
-    Like { expr: Box<Expr>, pattern: Box<Expr>, escape: Option<Box<Expr>>, negated: bool },
-    Between { expr: Box<Expr>, low: Box<Expr>, high: Box<Expr>, negated: bool },
-    InList { expr: Box<Expr>, list: Vec<Expr>, negated: bool },
-    InQuery { expr: Box<Expr>, query: Box<Query>, negated: bool },
+    IsNull {
+        expr: Box<Expr>,
+        negated: bool,
+    },
+    Like {
+        expr: Box<Expr>,
+        pattern: Box<Expr>,
+        escape: Option<Box<Expr>>,
+        negated: bool,
+    },
+    Between {
+        expr: Box<Expr>,
+        low: Box<Expr>,
+        high: Box<Expr>,
+        negated: bool,
+    },
+    InList {
+        expr: Box<Expr>,
+        list: Vec<Expr>,
+        negated: bool,
+    },
+    InQuery {
+        expr: Box<Expr>,
+        query: Box<Query>,
+        negated: bool,
+    },
     Exists(Box<Query>),
-    Quantified { expr: Box<Expr>, op: BinOp, all: bool, query: Box<Query> },
+    Quantified {
+        expr: Box<Expr>,
+        op: BinOp,
+        all: bool,
+        query: Box<Query>,
+    },
     Subquery(Box<Query>),
-    Case { operand: Option<Box<Expr>>, whens: Vec<(Expr, Expr)>, otherwise: Option<Box<Expr>> },
-    Cast { expr: Box<Expr>, ty: TypeName, attempt: bool },
-    Convert { expr: Box<Expr>, ty: TypeName, style: Option<Box<Expr>>, attempt: bool },
+    Case {
+        operand: Option<Box<Expr>>,
+        whens: Vec<(Expr, Expr)>,
+        otherwise: Option<Box<Expr>>,
+    },
+    Cast {
+        expr: Box<Expr>,
+        ty: TypeName,
+        attempt: bool,
+    },
+    Convert {
+        expr: Box<Expr>,
+        ty: TypeName,
+        style: Option<Box<Expr>>,
+        attempt: bool,
+    },
     Func(Box<FuncCall>),
     Collate(Box<Expr>, String),
     AtTimeZone(Box<Expr>, Box<Expr>),
@@ -241,9 +280,16 @@ pub(crate) struct Group {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Item {
     Star(Option<Name>),
-    Expr { expr: Expr, alias: Option<String> },
+    Expr {
+        expr: Expr,
+        alias: Option<String>,
+    },
     /// `@v = expr`, or `@v += expr`.
-    Assign { var: String, op: Option<BinOp>, expr: Expr },
+    Assign {
+        var: String,
+        op: Option<BinOp>,
+        expr: Expr,
+    },
 }
 
 /// Join kinds.

@@ -1,7 +1,7 @@
 //! Construction of messages with SQL Server's numbers ("Database engine events and errors" of Microsoft's documentation).
 
-use super::super::value::ValueError;
 use super::api::SqlError;
+use crate::sqlserver::value::ValueError;
 
 /// An error that a statement raises.
 pub(crate) type Result<T> = std::result::Result<T, SqlError>;
@@ -96,3 +96,33 @@ pub(crate) const CANCELLED: i32 = -2;
 
 /// Number of the internal error that stands for a closed sink.
 pub(crate) const CLOSED: i32 = -3;
+
+/// Marks the end of a batch whose error has been reported.
+pub(crate) const BATCH_ABORTED: i32 = -4;
+
+/// Marks the end of a procedure or dynamic batch whose error has been reported; the caller goes on.
+pub(crate) const SCOPE_ABORTED: i32 = -5;
+
+/// Whether this is a marker and not a message.
+pub(crate) fn is_marker(error: &SqlError) -> bool {
+    matches!(error.number, CANCELLED | CLOSED | BATCH_ABORTED | SCOPE_ABORTED)
+}
+
+pub(crate) fn marker(number: i32) -> SqlError {
+    new(number, 0, 0, "")
+}
+
+/// Errors of names and syntax, which end the scope whose text has them.
+pub(crate) fn is_compile_error(number: i32) -> bool {
+    matches!(
+        number,
+        102 | 104..=109 | 111 | 113 | 116 | 117 | 119 | 120 | 121 | 127 | 130 | 134..=145 | 147 | 156 | 164 | 168 | 174 | 178 | 189 | 191 | 195 | 205 | 206..=209 | 213 | 229 | 230 | 235
+            | 239 | 240 | 243 | 252 | 257 | 263 | 264 | 306 | 313 | 321 | 402 | 403 | 408 | 447 | 448 | 468 | 529 | 1003 | 1007 | 1013 | 1023 | 1038 | 1060 | 1062 | 1087 | 2715 | 2716 | 3952
+            | 4104 | 4108 | 4112 | 4121 | 4127 | 4145 | 4151 | 5309 | 8116 | 8117 | 8120 | 8127 | 8133 | 8155..=8159 | 8161 | 10709 | 10741 | 10742 | 10744 | 10752 | 10753 | 10759 | 40517
+    )
+}
+
+/// Errors that end the batch and roll the transaction back even with XACT_ABORT OFF: conversions and deadlocks.
+pub(crate) fn is_batch_abort(number: i32) -> bool {
+    matches!(number, 217 | 241 | 244 | 245 | 248 | 295 | 1205 | 3609 | 3930 | 8114 | 8169)
+}

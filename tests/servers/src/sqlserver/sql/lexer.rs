@@ -143,6 +143,10 @@ impl Lexer<'_> {
             b'0'..=b'9' => Ok(self.number()),
             b'.' if self.peek(1).is_ascii_digit() => Ok(self.number()),
             b'$' if self.peek(1).is_ascii_digit() || matches!(self.peek(1), b'.' | b'-') => Ok(self.money()),
+            b'$' if self.peek(1).is_ascii_alphabetic() => {
+                self.at += 1;
+                Ok(Tok::Word { text: format!("${}", self.word()), quoted: false })
+            }
             _ if is_word_start(self.char()) => Ok(Tok::Word { text: self.word(), quoted: false }),
             _ => self.operator(),
         }

@@ -297,13 +297,7 @@ pub(crate) struct Constraint {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ConstraintKind {
     Key { primary: bool, clustered: Option<bool>, columns: Vec<(String, bool)> },
-    Foreign {
-        columns: Vec<String>,
-        table: Name,
-        referenced: Vec<String>,
-        on_delete: FkAction,
-        on_update: FkAction,
-    },
+    Foreign { columns: Vec<String>, table: Name, referenced: Vec<String>, on_delete: FkAction, on_update: FkAction },
     Check { condition: Expr, text: String },
     Default { value: Expr, text: String, column: String },
 }

@@ -48,14 +48,8 @@ impl Parser<'_> {
         let top = self.top()?;
         self.take_kw("into");
         let target = self.target()?;
-        let mut insert = Insert {
-            ctes,
-            top,
-            target,
-            columns: Vec::new(),
-            output: Vec::new(),
-            source: InsertSource::Default,
-        };
+        let mut insert =
+            Insert { ctes, top, target, columns: Vec::new(), output: Vec::new(), source: InsertSource::Default };
         if self.is_op("(") && !self.starts_query() {
             insert.columns = self.paren_list(|p| p.name().map(|n| n.base().to_owned()))?;
         }
@@ -203,11 +197,8 @@ impl Parser<'_> {
         let top = self.top()?;
         self.take_kw("into");
         let target = self.target()?;
-        let alias = if self.take_kw("as") || (self.is_ident() && !self.is_kw("using")) {
-            Some(self.ident()?)
-        } else {
-            None
-        };
+        let alias =
+            if self.take_kw("as") || (self.is_ident() && !self.is_kw("using")) { Some(self.ident()?) } else { None };
         self.expect_kw("using")?;
         let source = self.table_ref()?;
         self.expect_kw("on")?;

@@ -9,7 +9,8 @@ use super::Parser;
 const NILADIC: &[&str] = &["current_timestamp", "current_user", "session_user", "system_user", "user", "current_date"];
 
 /// Reserved words that are also function names.
-const KEYWORD_FUNCTIONS: &[&str] = &["left", "right", "coalesce", "nullif", "try_convert", "convert", "contains", "update"];
+const KEYWORD_FUNCTIONS: &[&str] =
+    &["left", "right", "coalesce", "nullif", "try_convert", "convert", "contains", "update"];
 
 impl Parser<'_> {
     /// An expression or a condition.
@@ -293,7 +294,9 @@ impl Parser<'_> {
             }
             "cast" | "try_cast" if called => return self.cast(lower == "try_cast").map(Some),
             "convert" | "try_convert" if called => return self.convert(lower == "try_convert").map(Some),
-            "parse" | "try_parse" if called => return Err(super::super::error::unsupported("PARSE").at_line(self.line())),
+            "parse" | "try_parse" if called => {
+                return Err(super::super::error::unsupported("PARSE").at_line(self.line()));
+            }
             "next" if self.is_kw_at(1, "value") && self.is_kw_at(2, "for") => {
                 self.at += 3;
                 return Ok(Some(Expr::NextValue(self.name()?)));

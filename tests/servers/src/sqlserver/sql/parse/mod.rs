@@ -274,7 +274,10 @@ impl<'a> Parser<'a> {
             self.advance();
         }
         if parts.len() > 4 {
-            let message = format!("The object name '{}' contains more than the maximum number of prefixes. The maximum is 3.", parts.join("."));
+            let message = format!(
+                "The object name '{}' contains more than the maximum number of prefixes. The maximum is 3.",
+                parts.join(".")
+            );
             return Err(error::new(117, 15, 1, &message).at_line(self.line()));
         }
         Ok(())

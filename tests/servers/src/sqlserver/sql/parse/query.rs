@@ -538,7 +538,9 @@ impl Parser<'_> {
                 return Ok(());
             }
             _ => {
-                let message = format!("\"{word}\" is not a recognized table hints option. If it is intended as a parameter to a table-valued function or to the CHANGETABLE function, ensure that your database compatibility mode is set to 90.");
+                let message = format!(
+                    "\"{word}\" is not a recognized table hints option. If it is intended as a parameter to a table-valued function or to the CHANGETABLE function, ensure that your database compatibility mode is set to 90."
+                );
                 return Err(error::new(321, 15, 1, &message).at_line(self.line()));
             }
         }
@@ -549,8 +551,21 @@ impl Parser<'_> {
 
 fn hint_names() -> &'static [&'static str] {
     &[
-        "tablock", "tablockx", "holdlock", "serializable", "updlock", "xlock", "nolock", "readuncommitted", "readpast",
-        "nowait", "readcommitted", "readcommittedlock", "repeatableread", "rowlock", "paglock",
+        "tablock",
+        "tablockx",
+        "holdlock",
+        "serializable",
+        "updlock",
+        "xlock",
+        "nolock",
+        "readuncommitted",
+        "readpast",
+        "nowait",
+        "readcommitted",
+        "readcommittedlock",
+        "repeatableread",
+        "rowlock",
+        "paglock",
     ]
 }
 

@@ -3,9 +3,7 @@
 use super::super::ast::{Expr, Literal, Name};
 use super::super::error::{self, Result};
 use super::super::lexer::Tok;
-use super::super::stmt::{
-    CursorAction, Declare, Exec, ExecArg, FetchFrom, Kind, NameOrVar, Param, SetOption, Stmt,
-};
+use super::super::stmt::{CursorAction, Declare, Exec, ExecArg, FetchFrom, Kind, NameOrVar, Param, SetOption, Stmt};
 use super::Parser;
 
 impl Parser<'_> {
@@ -174,8 +172,18 @@ impl Parser<'_> {
         self.expect_kw("cursor")?;
         while !self.is_kw("for") {
             let options = [
-                "local", "global", "forward_only", "scroll", "static", "keyset", "dynamic", "fast_forward",
-                "read_only", "scroll_locks", "optimistic", "type_warning",
+                "local",
+                "global",
+                "forward_only",
+                "scroll",
+                "static",
+                "keyset",
+                "dynamic",
+                "fast_forward",
+                "read_only",
+                "scroll_locks",
+                "optimistic",
+                "type_warning",
             ];
             if !self.is_any_kw(&options) {
                 return Err(self.unexpected());
@@ -565,7 +573,12 @@ impl Parser<'_> {
                     _ => Err(self.unexpected()),
                 }
             }
-            Tok::Number(_) | Tok::Float(_) | Tok::Money(_) | Tok::Str { .. } | Tok::Binary(_) | Tok::Var(_)
+            Tok::Number(_)
+            | Tok::Float(_)
+            | Tok::Money(_)
+            | Tok::Str { .. }
+            | Tok::Binary(_)
+            | Tok::Var(_)
             | Tok::Word { .. } => self.exec_constant(),
             _ => Err(self.unexpected()),
         }
@@ -672,12 +685,40 @@ impl Parser<'_> {
 fn is_set_option(word: &str) -> bool {
     matches!(
         word,
-        "nocount" | "xact_abort" | "lock_timeout" | "ansi_nulls" | "ansi_padding" | "ansi_warnings" | "ansi_defaults"
-            | "ansi_null_dflt_on" | "ansi_null_dflt_off" | "concat_null_yields_null" | "quoted_identifier"
-            | "arithabort" | "arithignore" | "numeric_roundabort" | "implicit_transactions" | "rowcount" | "textsize"
-            | "dateformat" | "datefirst" | "language" | "fmtonly" | "noexec" | "parseonly" | "deadlock_priority"
-            | "cursor_close_on_commit" | "context_info" | "forceplan" | "showplan_all" | "showplan_text"
-            | "showplan_xml" | "query_governor_cost_limit" | "remote_proc_transactions" | "no_browsetable"
-            | "disable_def_cnst_chk" | "fips_flagger"
+        "nocount"
+            | "xact_abort"
+            | "lock_timeout"
+            | "ansi_nulls"
+            | "ansi_padding"
+            | "ansi_warnings"
+            | "ansi_defaults"
+            | "ansi_null_dflt_on"
+            | "ansi_null_dflt_off"
+            | "concat_null_yields_null"
+            | "quoted_identifier"
+            | "arithabort"
+            | "arithignore"
+            | "numeric_roundabort"
+            | "implicit_transactions"
+            | "rowcount"
+            | "textsize"
+            | "dateformat"
+            | "datefirst"
+            | "language"
+            | "fmtonly"
+            | "noexec"
+            | "parseonly"
+            | "deadlock_priority"
+            | "cursor_close_on_commit"
+            | "context_info"
+            | "forceplan"
+            | "showplan_all"
+            | "showplan_text"
+            | "showplan_xml"
+            | "query_governor_cost_limit"
+            | "remote_proc_transactions"
+            | "no_browsetable"
+            | "disable_def_cnst_chk"
+            | "fips_flagger"
     )
 }
