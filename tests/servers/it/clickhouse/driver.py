@@ -174,6 +174,12 @@ def check_totals():
     result = client.execute(query)
     # The driver gives totals behind the rows.
     assert result == [(0, "0", 3), (1, "1", 2), (0, "0", 5)], result
+    # A column without its dictionary, for a client that wants none.
+    query = "SELECT toLowCardinality(toString(number)) AS l FROM numbers(2)"
+    plain = client.execute(query, settings={"low_cardinality_allow_in_native_format": 0}, with_column_types=True)
+    assert plain == ([("0",), ("1",)], [("l", "String")]), plain
+    assert client.execute(query, with_column_types=True)[1] == [("l", "LowCardinality(String)")]
+    assert client.execute("SHOW TABLES LIKE 'none'", with_column_types=True) == ([], [("name", "String")])
     extremes = client.execute("SELECT number FROM numbers(3, 4)", settings={"extremes": 1})
     assert extremes == [(3,), (4,), (5,), (6,), (3,), (6,)], extremes
 

@@ -331,3 +331,7 @@ impl ServerPackets for Vec<u8> {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "protocol_tests.rs"]
+mod tests;

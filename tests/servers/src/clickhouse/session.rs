@@ -91,19 +91,26 @@ impl Session {
         self.with_settings(request.settings, |connection| stream(&engine, connection, request, sink))
     }
 
-    /// Runs a SELECT that asks for totals or extremes.
-    pub(crate) fn execute_with_extras(
+    /// Runs a SELECT that asks for what the engine's Native format does not have: totals or extremes (`extras`), or a result
+    /// without low-cardinality columns.
+    pub(crate) fn execute_as_text(
         &mut self,
         request: Request<'_>,
+        extras: bool,
         sink: &mut dyn ExtrasSink,
     ) -> Result<(), Failure> {
         let engine = Arc::clone(&self.engine);
         self.with_settings(request.settings, |connection| {
-            // Described and streamed: a SELECT. Anything else has neither totals nor extremes.
-            match describe(connection, &described(request.sql), request.parameters) {
-                Ok(block) => totals::run(&engine, connection, request, &select_columns(block, &[])?, sink),
-                Err(_) => stream(&engine, connection, request, &mut *sink),
+            // What can be described is a SELECT; nothing else has any of it.
+            let columns = match describe(connection, &described(request.sql), request.parameters) {
+                Ok(block) => select_columns(block, &[])?,
+                Err(_) => return stream(&engine, connection, request, &mut *sink),
+            };
+            let plain = totals::without_low_cardinality(&columns, request.settings);
+            if extras || plain != columns {
+                return totals::run(&engine, connection, request, &plain, sink);
             }
+            stream(&engine, connection, request, &mut *sink)
         })
     }
 
@@ -270,10 +277,27 @@ fn materialize(connection: &mut Connection, request: Request<'_>, sink: &mut dyn
         counts = Counts::default();
     }
     if first {
+        drop(result);
+        if let Some(columns) = shown_columns(connection, request)? {
+            sink.header(&columns)?;
+        }
         // Nothing to show; the work done still counts.
         sink.piece(&[], Counts { rows: 0, ..counts })?;
     }
     Ok(())
+}
+
+/// The columns of a SHOW that shows nothing. It is asked again, in a format that names them; it reads names only.
+fn shown_columns(connection: &mut Connection, request: Request<'_>) -> Result<Option<Vec<Column>>, Failure> {
+    let shows = request.sql.trim_start().get(..5).is_some_and(|word| word.eq_ignore_ascii_case("SHOW "));
+    if !shows {
+        return Ok(None);
+    }
+    let result = connection.query(request.sql, "TSVWithNamesAndTypes", request.parameters);
+    let text = String::from_utf8_lossy(result.data()).into_owned();
+    let mut lines = text.lines().map(|line| line.split('\t').map(str::to_owned));
+    let (Some(names), Some(types)) = (lines.next(), lines.next()) else { return Ok(None) };
+    Ok(Some(names.zip(types).map(|(name, type_name)| Column { name, type_name }).collect()))
 }
 
 fn query_block(connection: &mut Connection, sql: &str, parameters: &Parameters) -> Result<Block, Failure> {

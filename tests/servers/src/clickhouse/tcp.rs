@@ -21,6 +21,7 @@ use super::session::{Failure, Request, Session, Sink};
 use super::settings::admit;
 use super::statement::{Insert, Statement, judge};
 use super::totals::ExtrasSink;
+use super::wire::{WriteWire as _, malformed};
 
 /// Packets that wait between the reader and the session.
 const PACKETS_WAITING: usize = 2;
@@ -223,7 +224,7 @@ impl<W: Write> Connection<'_, W> {
             Ok(ClientPacket::Data { block, .. }) if block.columns.is_empty() => Ok(None),
             Ok(ClientPacket::Data { block, .. }) => Ok(Some(block)),
             Ok(ClientPacket::Cancel) => Ok(None),
-            Ok(_) => Err(super::wire::malformed("a packet came where a block was due")),
+            Ok(_) => Err(malformed("a packet came where a block was due")),
             Err(_) => Err(io::ErrorKind::UnexpectedEof.into()),
         }
     }
@@ -241,11 +242,12 @@ impl<W: Write> Connection<'_, W> {
             control: self.control,
             compressed: query.compressed,
             profile: Profile::default(),
-            has_header: false,
+            first_column: None,
         };
         let extras = totals || settings.iter().any(|(name, value)| name == "extremes" && value != "0");
-        if extras {
-            session.execute_with_extras(request, &mut sink)?;
+        let by_text = |(name, _): &(String, String)| name == "low_cardinality_allow_in_native_format";
+        if extras || settings.iter().any(by_text) {
+            session.execute_as_text(request, extras, &mut sink)?;
         } else {
             session.execute(request, &mut sink)?;
         }
@@ -307,13 +309,14 @@ pub(crate) struct BlockSink<'a, W> {
     control: &'a Control,
     compressed: bool,
     profile: Profile,
-    has_header: bool,
+    /// Name and type of the first column as announced.
+    first_column: Option<Vec<u8>>,
 }
 
 impl<W: Write> BlockSink<'_, W> {
     /// Sends what follows the last block.
     fn finish(self) -> io::Result<()> {
-        if !self.has_header || self.control.is_cancelled() {
+        if self.first_column.is_none() || self.control.is_cancelled() {
             return Ok(());
         }
         let mut packets = Vec::new();
@@ -334,7 +337,12 @@ impl<W: Write> ExtrasSink for BlockSink<'_, W> {
 
 impl<W: Write> Sink for BlockSink<'_, W> {
     fn header(&mut self, columns: &[Column]) -> io::Result<()> {
-        self.has_header = true;
+        let mut first = Vec::new();
+        if let Some(column) = columns.first() {
+            first.put_string(&column.name);
+            first.put_string(&column.type_name);
+        }
+        self.first_column = Some(first);
         let mut packet = Vec::new();
         packet.put_data(DataKind::Rows, &header_bytes(columns), self.compressed);
         self.writer.write_all(&packet)
@@ -346,7 +354,11 @@ impl<W: Write> Sink for BlockSink<'_, W> {
         }
         let mut packets = Vec::new();
         if !data.is_empty() {
-            let (_, rows) = dimensions(data)?;
+            let (rows, values) = dimensions(data)?;
+            // The columns were announced by another question than the one that gives the rows.
+            if !self.first_column.as_ref().is_some_and(|first| values.starts_with(first)) {
+                return Err(malformed("the engine's rows have other columns than it announced"));
+            }
             self.profile.rows += rows;
             self.profile.blocks += 1;
             self.profile.bytes += counts.bytes;

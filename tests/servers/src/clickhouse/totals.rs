@@ -1,6 +1,6 @@
-//! Results with a row of totals, or with the smallest and largest values.
+//! Results with a row of totals, with the smallest and largest values, or without low-cardinality columns.
 //!
-//! The engine's Native format leaves both out, while its tab-separated format has them: after the rows, each behind an empty
+//! The engine's Native format leaves totals and extremes out and keeps dictionaries, while its tab-separated format has them: after the rows, each behind an empty
 //! line, as the last piece of the stream, which counts no rows. So such a result is fetched tab-separated, and the engine
 //! itself, in a session without any settings, turns each piece back into a Native block of the types that the query has.
 //! Slow, and rare.
@@ -12,6 +12,7 @@ use super::ffi::Connection;
 use super::native::Column;
 use super::protocol::DataKind;
 use super::session::{Failure, Request, Sink, quote_name};
+use super::types;
 
 /// A sink that takes totals and extremes too.
 pub(crate) trait ExtrasSink: Sink {
@@ -52,6 +53,21 @@ pub(super) fn run(
             return Ok(());
         }
     }
+}
+
+/// The columns as the client wants them: `low_cardinality_allow_in_native_format = 0` takes the dictionaries off.
+pub(super) fn without_low_cardinality(columns: &[Column], settings: &[(String, String)]) -> Vec<Column> {
+    let refuses = |(name, value): &(String, String)| {
+        name == "low_cardinality_allow_in_native_format" && matches!(value.as_str(), "0" | "false")
+    };
+    if !settings.iter().any(refuses) {
+        return columns.to_vec();
+    }
+    let plain = |column: &Column| Column {
+        name: column.name.clone(),
+        type_name: types::without_low_cardinality(&column.type_name),
+    };
+    columns.iter().map(plain).collect()
 }
 
 /// The last piece: an empty line and the totals, an empty line and the two extremes, or both.

@@ -91,6 +91,31 @@ fn element(part: &str, depth: usize) -> Option<Layout> {
     })
 }
 
+/// The type's name without its low-cardinality parts, as a server sends it to a client that wants none.
+pub(crate) fn without_low_cardinality(name: &str) -> String {
+    const WRAPPER: &str = "LowCardinality(";
+    let Some(at) = name.find(WRAPPER) else { return name.to_owned() };
+    let after = at + WRAPPER.len();
+    let inner = until_close(&name[after..]);
+    let rest = &name[after + inner.len()..];
+    let plain = format!("{}{inner}{}", &name[..at], rest.strip_prefix(')').unwrap_or(rest));
+    without_low_cardinality(&plain)
+}
+
+/// The text up to the parenthesis that closes it.
+fn until_close(text: &str) -> &str {
+    let mut nesting = 0_usize;
+    for (at, character) in text.char_indices() {
+        match character {
+            '(' => nesting += 1,
+            ')' if nesting == 0 => return &text[..at],
+            ')' => nesting -= 1,
+            _ => {}
+        }
+    }
+    text
+}
+
 /// Splits at commas outside parentheses and quotes.
 fn split_arguments(text: &str) -> Vec<&str> {
     let (mut parts, mut start, mut nesting, mut quote, mut escaped) = (Vec::new(), 0, 0_usize, None, false);
@@ -118,7 +143,7 @@ fn split_arguments(text: &str) -> Vec<&str> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Layout, layout};
+    use super::{Layout, layout, without_low_cardinality};
 
     #[test]
     fn type_names_give_their_layout() {
@@ -149,10 +174,26 @@ mod tests {
         assert_eq!(layout(&format!("{}UInt8{}", "Array(".repeat(10_000), ")".repeat(10_000))), None);
     }
 
+    #[test]
+    fn low_cardinality_is_taken_off() {
+        for (name, plain) in [
+            ("LowCardinality(Nullable(String))", "Nullable(String)"),
+            ("Array(LowCardinality(String))", "Array(String)"),
+            (
+                "Map(LowCardinality(String), Array(LowCardinality(FixedString(3))))",
+                "Map(String, Array(FixedString(3)))",
+            ),
+            ("UInt8", "UInt8"),
+        ] {
+            assert_eq!(without_low_cardinality(name), plain);
+        }
+    }
+
     proptest! {
         #[test]
         fn random_names_never_panic(name in "[A-Za-z0-9(),'`\\\\ ]{0,60}") {
             let _ = layout(&name);
+            let _ = without_low_cardinality(&name);
         }
     }
 }
