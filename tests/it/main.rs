@@ -1,4 +1,5 @@
 //! Integration tests of the whole road, one binary.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod clickhouse;
 mod direction;

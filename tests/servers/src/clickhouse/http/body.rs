@@ -1,16 +1,19 @@
 //! Bodies: of requests as a blocking reader, of replies as a stream with an end or a break.
 
 use std::convert::Infallible;
+use std::future::Future as _;
 use std::io::{self, Read};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
 use http_body_util::{Either, Full};
 use hyper::body::{Body, Frame};
 use tokio::sync::mpsc::{Receiver, channel};
+use tokio::time::{Sleep, sleep};
 
 use super::request::Encoding;
 use super::work::Part;
@@ -38,15 +41,20 @@ impl Drop for Departure {
     }
 }
 
+/// How long a body that ends in an error waits before it breaks off: hyper throws away what it has not yet written then, and
+/// does not tell when it has, so this is the time that the error's text has to leave.
+const FAREWELL: Duration = Duration::from_millis(250);
+
 /// The parts of a running query's result.
 pub(super) struct StreamedReply {
     parts: Receiver<Part>,
+    farewell: Option<Pin<Box<Sleep>>>,
     _departure: Departure,
 }
 
 impl StreamedReply {
     pub(super) fn new(parts: Receiver<Part>, departure: Departure) -> StreamedReply {
-        StreamedReply { parts, _departure: departure }
+        StreamedReply { parts, farewell: None, _departure: departure }
     }
 }
 
@@ -60,11 +68,16 @@ impl Body for StreamedReply {
     type Error = Broken;
 
     fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
-        self.parts.poll_recv(context).map(|part| match part {
-            Some(Part::Bytes(bytes)) => Some(Ok(Frame::data(bytes))),
-            Some(Part::Failed(_)) => Some(Err(Broken)),
-            Some(Part::Begin(_)) | None => None,
-        })
+        loop {
+            if let Some(farewell) = &mut self.farewell {
+                return farewell.as_mut().poll(context).map(|()| Some(Err(Broken)));
+            }
+            match std::task::ready!(self.parts.poll_recv(context)) {
+                Some(Part::Bytes(bytes)) => return Poll::Ready(Some(Ok(Frame::data(bytes)))),
+                Some(Part::Failed(_)) => self.farewell = Some(Box::pin(sleep(FAREWELL))),
+                Some(Part::Begin(_)) | None => return Poll::Ready(None),
+            }
+        }
     }
 }
 
