@@ -43,6 +43,18 @@ pub(crate) fn thread_id() -> i32 {
     unsafe { libc::gettid() }
 }
 
+unsafe extern "C" {
+    /// glibc's `on_exit(3)`: as atexit, but the function learns the status.
+    fn on_exit(function: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
+}
+
+/// Ends the process at once. A process that ends while the engine runs would destroy the library's globals under the
+/// engine's threads, and sometimes die of it; what the engine has acknowledged is on disk by then.
+extern "C" fn leave(status: c_int, _argument: *mut c_void) {
+    // SAFETY: ends the process and does not return.
+    unsafe { libc::_exit(status) };
+}
+
 /// Why the engine's library could not be used.
 #[derive(Debug, thiserror::Error)]
 #[error("test_clickhouse.library: {0}")]
@@ -117,6 +129,9 @@ impl Chdb {
             bytes_written: function!("chdb_result_bytes_written"),
         };
         std::mem::forget(library);
+        // SAFETY: `leave` is a plain function that lives as long as the process. It is registered after the library's own
+        // destructors, so it runs before them.
+        unsafe { on_exit(leave, std::ptr::null_mut()) };
         Ok(Box::leak(Box::new(chdb)))
     }
 
