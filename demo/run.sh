@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# `make demo`: fresh test servers on free ports, then demo.py against them. KEEP=1 leaves the servers running.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+state=$root/.demo
+target=${CARGO_TARGET_DIR:-$root/target}
+testkit=$target/debug/testkit
+python=$("$root/tests/tools/python-env.sh")
+ended=()
+outcome=interrupted
+# shellcheck source=demo/processes.sh
+. "$root/demo/processes.sh"
+umask 077
+
+fail() {
+  echo "demo: $*" >&2
+  exit 1
+}
+
+# One demo per folder at a time. The lock is the folder's own; children do not inherit it.
+exec 9<"$root/demo"
+flock --nonblock 9 || fail "another demo is running in this folder; wait for it, or end it with Ctrl-C"
+
+fresh_state() {
+  [ ! -L "$state" ] || fail "$state is a symbolic link; remove it"
+  if [ -d "$state" ]; then
+    end_recorded
+    [ ${#ended[@]} -eq 0 ] || echo "demo: ended what an earlier demo left: ${ended[*]}"
+    # Another user's folder cannot be emptied, but it can be moved out of the way.
+    rm -rf "$state" 2>/dev/null || mv "$state" "$state.$(date +%s)" ||
+      fail "$state of another user is in the way; have it removed"
+  fi
+  mkdir "$state" || fail "this user cannot write to $root"
+}
+
+password() { echo "Demo-$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')"; }
+
+start() { # NAME ARGUMENTS...
+  local name=$1
+  shift
+  password >"$state/$name.password"
+  # A session of its own: Ctrl-C must reach the transfer first, which settles while the servers still answer.
+  setsid "$testkit" "$name" --data "$state/$name" --password-file "$state/$name.password" "$@" \
+    >"$state/$name.ready" 2>"$state/$name.err" </dev/null 9<&- &
+  local pid=$! tries
+  record "$name" "$pid"
+  disown "$pid"
+  for ((tries = 0; tries < 600; tries++)); do
+    [ ! -s "$state/$name.ready" ] || break
+    kill -0 "$pid" 2>/dev/null || break
+    sleep 0.1
+  done
+  [ -s "$state/$name.ready" ] || fail "testkit $name did not start: $(tail -n 3 "$state/$name.err")"
+}
+
+finish() {
+  local code=$?
+  trap - EXIT INT TERM HUP
+  if [ "${KEEP:-}" = 1 ] && [ "$outcome" != interrupted ]; then
+    echo "demo: the servers are kept; \`. .demo/env\` names them, \`make demo-down\` ends them"
+  else
+    end_recorded
+    rm -f "$state/env"
+  fi
+  exit "$code"
+}
+
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+fresh_state
+start clickhouse --user demo --https-listen 127.0.0.1:0
+start sqlserver --database demo
+
+arguments=(--state "$state" --native-transfer "$target/debug/native-transfer")
+[ "${KEEP:-}" != 1 ] || arguments+=(--write-env)
+# In the background, so that a signal is handled at once and not only when the client ends.
+SSL_CERT_FILE=$state/sqlserver/tls/ca.pem PYTHONDONTWRITEBYTECODE=1 \
+  "$python" "$root/demo/demo.py" "${arguments[@]}" </dev/null 9<&- &
+client=$!
+record demo "$client"
+code=0
+wait "$client" || code=$?
+rm -f "$state/demo.pid"
+outcome=ended
+exit "$code"
