@@ -99,14 +99,17 @@ pub struct Engine {
 const SERVER_DEFAULTS: [&str; 2] = ["--implicit_select=0", "--allow_introspection_functions=0"];
 
 impl Engine {
-    /// Starts the engine of `library` on the folder `data`. `users_config` is a ClickHouse `users.xml`.
+    /// Starts the engine of `library` on the folder `data`. `users_config` is a ClickHouse `users.xml`;
+    /// without it the user `default` may do and see everything.
     pub fn start(library: &Path, data: &Path, users_config: Option<&Path>) -> Result<Arc<Engine>, StartError> {
         let store = data.join("store");
         std::fs::create_dir_all(&store)?;
         let mut arguments = vec![format!("--path={}", std::fs::canonicalize(&store)?.display())];
-        if let Some(users) = users_config {
-            arguments.push(format!("--config-file={}", write_config(data, users)?.display()));
-        }
+        let users = match users_config {
+            Some(users) => users.to_owned(),
+            None => write_default_users(data)?,
+        };
+        arguments.push(format!("--config-file={}", write_config(data, &users)?.display()));
         arguments.extend(SERVER_DEFAULTS.map(str::to_owned));
         let chdb = Chdb::load(library)?;
         let mut control = chdb.connect(&arguments).ok_or(StartError::Refused)?;
@@ -172,6 +175,18 @@ pub(super) fn lines(connection: &mut Connection, sql: &str) -> Result<Vec<String
         Some(error) => Err(EngineError::parse(&error)),
         None => Ok(String::from_utf8_lossy(result.data()).lines().map(str::to_owned).collect()),
     }
+}
+
+/// The user `default` of a server that its owner set up: it may also look at users, roles and row policies, which the
+/// embedded engine does not allow by itself.
+const DEFAULT_USERS: &str = "<clickhouse><profiles><default/></profiles><quotas><default/></quotas><users><default>\
+    <password></password><networks><ip>::/0</ip></networks><profile>default</profile><quota>default</quota>\
+    <access_management>1</access_management></default></users></clickhouse>\n";
+
+fn write_default_users(data: &Path) -> std::io::Result<PathBuf> {
+    let path = data.join("users.xml");
+    std::fs::write(&path, DEFAULT_USERS)?;
+    Ok(path)
 }
 
 fn write_config(data: &Path, users: &Path) -> std::io::Result<PathBuf> {
