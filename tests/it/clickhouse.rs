@@ -92,3 +92,18 @@ fn a_large_result_is_never_held_whole() {
     let growth = memory_kib(&server, "VmHWM").saturating_sub(before);
     assert!(growth < 100 << 10, "800 MB of rows took {growth} KiB more at the peak");
 }
+
+#[test]
+fn a_stopping_server_ends_no_result_as_if_it_were_whole() {
+    let data = tempfile::tempdir().expect("a folder");
+    let server = start(data.path());
+    let mut socket = TcpStream::connect((server.ready().host.as_str(), server.ready().port)).expect("it listens");
+    socket.write_all(&native_query("SELECT materialize(toUInt64(0)) FROM system.numbers")).expect("it reads");
+    let mut seen = vec![0; 4 << 20];
+    socket.read_exact(&mut seen).expect("rows come");
+    assert!(server.stop().expect("it ends").success());
+    // Whatever was on the way still arrives. All rows are zeros, so a last byte of 5 would be the packet EndOfStream.
+    let mut rest = Vec::new();
+    let _ = socket.read_to_end(&mut rest);
+    assert_ne!(rest.last(), Some(&5), "a clean end of an endless query");
+}

@@ -29,6 +29,16 @@ struct State {
     gone: bool,
 }
 
+/// Whether a request was stopped before its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stopped {
+    No,
+    /// The client asked for it, and is told that the request has ended.
+    Cancelled,
+    /// The client has gone or the server stops: nothing may look like the end of a result.
+    Gone,
+}
+
 /// The switch of one session.
 pub(crate) struct Control {
     engine: Arc<Engine>,
@@ -51,12 +61,16 @@ impl Control {
         state.cancelled = state.gone;
     }
 
-    /// The request has ended. Says whether it was cancelled.
-    pub(crate) fn end(&self) -> bool {
+    /// The request has ended. Says whether it was stopped, and why.
+    pub(crate) fn end(&self) -> Stopped {
         let mut state = self.state.lock();
         state.active = false;
         self.changed.notify_all();
-        std::mem::take(&mut state.cancelled)
+        match (state.gone, std::mem::take(&mut state.cancelled)) {
+            (true, _) => Stopped::Gone,
+            (false, true) => Stopped::Cancelled,
+            (false, false) => Stopped::No,
+        }
     }
 
     /// The calling thread goes into the engine: its query is the one to be stopped.

@@ -245,12 +245,13 @@ impl<T: AsyncWrite + Unpin> Write for Blocking<T> {
         let Blocking { io, handle, stops } = self;
         handle.block_on(async {
             tokio::select! {
+                biased;
+                () = any_stop(stops) => Err(io::ErrorKind::ConnectionAborted.into()),
                 written = async {
                     io.write_all(bytes).await?;
                     io.flush().await?;
                     Ok(bytes.len())
                 } => written,
-                () = any_stop(stops) => Err(io::ErrorKind::ConnectionAborted.into()),
             }
         })
     }

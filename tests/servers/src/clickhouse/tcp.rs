@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use super::Shared;
-use super::control::Control;
+use super::control::{Control, Stopped};
 use super::engine::EngineError;
 use super::ffi::Counts;
 use super::native::{Column, dimensions, header_bytes};
@@ -150,12 +150,15 @@ impl<W: Write> Connection<'_, W> {
     fn query(&mut self, session: &mut Session, query: &Query) -> io::Result<bool> {
         self.control.begin();
         let outcome = self.run(session, query);
-        let cancelled = self.control.end();
+        let stopped = self.control.end();
+        if stopped == Stopped::Gone {
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
         let mut answer = Vec::new();
         match outcome {
             Ok(()) => answer.put_end_of_stream(),
             // What the client stopped itself is no error to it.
-            Err(Failure::Engine(_)) if cancelled => answer.put_end_of_stream(),
+            Err(Failure::Engine(_)) if stopped == Stopped::Cancelled => answer.put_end_of_stream(),
             Err(Failure::Engine(error)) => answer.put_exception(&error),
             Err(Failure::Restore(error)) => {
                 // The session is not what it was: better no session than a wrong one.
