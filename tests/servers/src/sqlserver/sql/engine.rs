@@ -98,6 +98,9 @@ impl Engine {
             principal::server_principals(&txn).map_err(start_error)?;
             principal::database_principals(&txn, MASTER).map_err(start_error)?;
             principal::database_principals(&txn, TEMPDB).map_err(start_error)?;
+            for (id, name) in [(3, "model"), (4, "msdb")] {
+                principal::new_database(&txn, DatabaseId(id), name).map_err(start_error)?;
+            }
         } else if txn.principals(Scope::Database(TEMPDB)).is_empty() {
             principal::database_principals(&txn, TEMPDB).map_err(start_error)?;
         }

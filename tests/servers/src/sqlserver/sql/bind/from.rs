@@ -137,7 +137,7 @@ impl Binder<'_, '_> {
     }
 
     /// A view or CTE as a source.
-    pub(super) fn add_plan(
+    pub(crate) fn add_plan(
         &mut self,
         plan: Plan,
         alias: &str,

@@ -28,6 +28,9 @@ pub(crate) use pushdown::{place_conditions, set_needed, split_and};
 pub(crate) use query::rename;
 pub(crate) use table::{scan_node, table_columns};
 
+/// Name of columns that no statement can name.
+pub(crate) const HIDDEN: &str = "\u{0}";
+
 /// Slots of window results before their real place is known.
 const WINDOW_BASE: usize = 1 << 40;
 
@@ -95,7 +98,8 @@ pub(crate) struct Binder<'b, 'a> {
     /// Inside a view: permissions of its tables are those of its owner.
     pub(crate) chained: bool,
     depth: u32,
-    next_work: u32,
+    /// The next SELECT is the target of a data change: it also gives row id and columns of its table.
+    pub(crate) exposes_row: Option<crate::sqlserver::store::ReadMode>,
 }
 
 impl<'b, 'a> Binder<'b, 'a> {
@@ -111,7 +115,7 @@ impl<'b, 'a> Binder<'b, 'a> {
             schema: None,
             chained,
             depth: 0,
-            next_work: 0,
+            exposes_row: None,
         }
     }
 

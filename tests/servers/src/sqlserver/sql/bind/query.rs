@@ -15,6 +15,9 @@ impl Binder<'_, '_> {
         self.deeper(|b| {
             let mark = b.ctes.len();
             b.define_ctes(&query.ctes, query.max_recursion)?;
+            if let Some(limit) = query.max_recursion {
+                b.ctes.iter_mut().for_each(|c| c.recursion_limit = limit);
+            }
             let plan = b.bind_body_with_tail(query, parent);
             b.ctes.truncate(mark);
             plan
@@ -149,7 +152,7 @@ impl Binder<'_, '_> {
     }
 
     /// A CTE by name, bound anew at each use.
-    pub(super) fn bind_cte(&mut self, name: &str) -> Option<Result<Plan>> {
+    pub(crate) fn bind_cte(&mut self, name: &str) -> Option<Result<Plan>> {
         let at = self.ctes.iter().rposition(|c| same_name(&c.name, name))?;
         let def = self.ctes[at].clone();
         let query = match &def.body {
@@ -182,7 +185,8 @@ impl Binder<'_, '_> {
             }
         };
         let mut plan = if recursive { self.bind_recursive(def, query)? } else { self.bind_query(query, None)? };
-        rename(&mut plan.cols, &def.columns, &def.name)?;
+        let visible = plan.cols.iter().take_while(|c| c.name != super::HIDDEN).count();
+        rename(&mut plan.cols[..visible], &def.columns, &def.name)?;
         if let Some(at) = plan.cols.iter().position(|c| c.name.is_empty()) {
             let message = format!("No column name was specified for column {} of '{}'.", at + 1, def.name);
             return Err(error::new(8155, 16, 2, &message));
@@ -207,7 +211,7 @@ impl Binder<'_, '_> {
             visible: self.ctes.len(),
             recursion_limit: 0,
         });
-        self.next_work += 1;
+
         let step = self.bind_body(step, None);
         self.ctes.truncate(mark);
         let step = step?;

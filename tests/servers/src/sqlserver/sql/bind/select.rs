@@ -2,11 +2,13 @@
 
 use super::super::ast::{BinOp, Expr, Item, OrderItem, Select, Top};
 use super::super::error::{self, Result};
-use super::super::plan::{OrderX, OutCol, Plan, Rel, SelectPlan, TopX, Typed, X};
+use super::super::plan::{Node, OrderX, OutCol, Plan, Rel, SelectPlan, TopX, Typed, X};
+use super::HIDDEN;
 use super::aggregate::{has_aggregate, walk};
 use super::pushdown::{remap_windows, set_needed};
 use super::query::ordinal;
 use super::{Binder, place_conditions, same_name, split_and};
+use crate::sqlserver::store::ReadMode;
 use crate::sqlserver::value::{Coercibility, SqlType, Strictness, check_conversion};
 
 /// An item of the select list after `*` is spelled out.
@@ -26,7 +28,12 @@ impl Binder<'_, '_> {
         parent: Option<usize>,
     ) -> Result<Plan> {
         let scope = self.new_scope(parent);
-        let from = self.bind_from(&select.from, scope)?;
+        let exposes_row = self.exposes_row.take();
+        let mut from = self.bind_from(&select.from, scope)?;
+        let exposed = match exposes_row {
+            Some(mode) => Some(self.expose_row(select, &mut from, scope, mode)?),
+            None => None,
+        };
         let conditions = match &select.filter {
             Some(filter) => split_and(self.bind_condition(filter, scope)?),
             None => Vec::new(),
@@ -42,6 +49,12 @@ impl Binder<'_, '_> {
         let (mut cols, mut project, assigns) = self.bind_items(items, scope)?;
         let mut order = self.bind_order(order, &cols, &project, select.distinct, scope)?;
         self.scopes[scope].windows_allowed = false;
+        if let Some(hidden) = exposed {
+            for (col, slot) in hidden {
+                cols.push(col);
+                project.push(X::Slot(slot));
+            }
+        }
         let top = match &select.top {
             Some(top) => Some(self.bind_top(top, !order.is_empty())?),
             None => None,
@@ -84,6 +97,36 @@ impl Binder<'_, '_> {
             fetch,
         };
         Ok(Plan { cols, rel: Rel::Select(Box::new(plan)) })
+    }
+
+    /// Row id and columns of the one table of an updatable query, as hidden columns.
+    fn expose_row(
+        &mut self,
+        select: &Select,
+        from: &mut Node,
+        scope: usize,
+        mode: ReadMode,
+    ) -> Result<Vec<(OutCol, usize)>> {
+        let plain = select.group.is_none() && select.having.is_none() && !select.distinct;
+        let (Node::Scan(scan), true) = (from, plain) else {
+            return Err(error::unsupported("data change through a query with joins, groups or DISTINCT"));
+        };
+        let slot = self.scopes[scope].width;
+        self.scopes[scope].width += 1;
+        scan.row_id_slot = Some(slot);
+        scan.mode = mode;
+        scan.release = false;
+        let hidden = |ty: SqlType| OutCol {
+            name: HIDDEN.to_owned(),
+            ty,
+            nullable: true,
+            identity: false,
+            computed: true,
+            coercibility: Coercibility::Implicit,
+        };
+        let mut cols = vec![(hidden(SqlType::BigInt), slot)];
+        cols.extend(scan.types.iter().enumerate().map(|(at, ty)| (hidden(*ty), scan.base + at)));
+        Ok(cols)
     }
 
     pub(crate) fn bind_top(&mut self, top: &Top, ordered: bool) -> Result<TopX> {

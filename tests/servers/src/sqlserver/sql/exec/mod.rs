@@ -244,8 +244,8 @@ fn failed(cx: &mut Cx<'_>, statement: &Stmt, e: SqlError) -> Result<()> {
     let e = placed(cx, e);
     let is_throw = matches!(statement.kind, Kind::Throw(_));
     let is_raise = matches!(statement.kind, Kind::RaiseError { .. });
-    let compile =
-        error::is_compile_error(e.number) && !is_throw && !is_raise && !matches!(statement.kind, Kind::Exec(_));
+    let calls = matches!(statement.kind, Kind::Exec(_) | Kind::ExecText { .. });
+    let compile = error::is_compile_error(e.number) && !is_throw && !is_raise && !calls;
     let strict = (cx.st.settings.xact_abort || cx.st.trigger_depth > 0) && !is_raise;
     let aborts = error::is_batch_abort(e.number) && !is_throw;
     let depth = cx.st.frames.len();

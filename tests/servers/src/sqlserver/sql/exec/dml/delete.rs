@@ -9,7 +9,7 @@ use super::super::super::stmt::Delete;
 use super::super::{Flow, trigger};
 use super::output::{OutputScope, check_triggers};
 use super::references::{self, Change};
-use super::update::{bind_target_rows, collect, mark_output_use, target_name};
+use super::update::{bind_cte_rows, bind_target_rows, collect, cte_target, mark_output_use, target_name};
 use super::{Table, bind_top, finish, held, open_target, row_limit};
 
 pub(crate) fn delete(cx: &mut Cx<'_>, delete: &Delete) -> Result<Flow> {
@@ -19,12 +19,16 @@ pub(crate) fn delete(cx: &mut Cx<'_>, delete: &Delete) -> Result<Flow> {
     }
     let mut binder = Binder::new(cx);
     binder.define_ctes(&delete.ctes, None)?;
-    let opened = open_target(&mut binder, &delete.target, &delete.from, "DELETE")?;
+    let through = cte_target(&delete.ctes, &delete.target).filter(|_| delete.from.is_empty());
+    let opened = open_target(&mut binder, through.as_ref().unwrap_or(&delete.target), &delete.from, "DELETE")?;
     if opened.object.table().is_none() {
         return Err(error::unsupported("DELETE from a view"));
     }
     let name = target_name(&delete.target);
-    let mut rows = bind_target_rows(&mut binder, &opened, &name, &delete.from)?;
+    let mut rows = match through {
+        Some(_) => bind_cte_rows(&mut binder, &opened, &name)?,
+        None => bind_target_rows(&mut binder, &opened, &name, &delete.from)?,
+    };
     rows.finish(&mut binder, delete.filter.as_ref())?;
     let top = bind_top(&mut binder, delete.top.as_ref())?;
     let cols = bind::table_columns(&opened.object);

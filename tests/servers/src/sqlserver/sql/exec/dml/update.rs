@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 
 use super::super::super::api::cmd;
-use super::super::super::ast::{BinOp, Expr};
+use super::super::super::ast::{BinOp, Body, Cte, Expr, TableRef};
 use super::super::super::bind::{self, Binder, place_conditions, same_name, split_and};
 use super::super::super::error::{self, Result};
 use super::super::super::plan::{Node, Row, Step, Typed, X};
 use super::super::super::state::Cx;
-use super::super::super::stmt::{Assign, Update};
+use super::super::super::stmt::{Assign, Target, Update};
 use super::super::super::storage;
 use super::super::{Flow, trigger};
 use super::output::{OutputScope, check_triggers};
@@ -61,6 +61,33 @@ pub(super) fn bind_target_rows(
         return Err(error::unsupported("UPDATE or DELETE of a derived table"));
     }
     Ok(TargetRows { node, startup: Vec::new(), scope, base, row_id, width: count })
+}
+
+/// The table behind a common table expression that a statement changes.
+pub(super) fn cte_target(ctes: &[Cte], target: &Target) -> Option<Target> {
+    let Target::Table(name, _) = target else { return None };
+    if name.parts.len() != 1 {
+        return None;
+    }
+    let cte = ctes.iter().find(|c| same_name(&c.name, name.base()))?;
+    let Body::Select(select) = &cte.query.body else { return None };
+    match select.from.as_slice() {
+        [TableRef::Table { name, hints, .. }] => Some(Target::Table(name.clone(), *hints)),
+        _ => None,
+    }
+}
+
+/// Rows of a common table expression whose table is changed.
+pub(super) fn bind_cte_rows(binder: &mut Binder<'_, '_>, opened: &Opened, name: &str) -> Result<TargetRows> {
+    let scope = binder.new_scope(None);
+    let count = bind::table_columns(&opened.object).len();
+    binder.exposes_row = Some(opened.mode);
+    let plan = binder.bind_cte(name).ok_or_else(|| error::unknown_object(name))??;
+    let shown = plan.cols.len().checked_sub(count + 1);
+    let shown = shown.ok_or_else(|| error::unsupported("data change through this query"))?;
+    let (node, range) = binder.add_plan(plan, name, None, scope)?;
+    let row_id = range.0 + shown;
+    Ok(TargetRows { node, startup: Vec::new(), scope, base: row_id + 1, row_id, width: count })
 }
 
 fn mark_target(node: &mut Node, base: usize, slot: usize, opened: &Opened) -> bool {
@@ -248,12 +275,16 @@ pub(crate) fn update(cx: &mut Cx<'_>, update: &Update) -> Result<Flow> {
     }
     let mut binder = Binder::new(cx);
     binder.define_ctes(&update.ctes, None)?;
-    let opened = open_target(&mut binder, &update.target, &update.from, "UPDATE")?;
+    let through = cte_target(&update.ctes, &update.target).filter(|_| update.from.is_empty());
+    let opened = open_target(&mut binder, through.as_ref().unwrap_or(&update.target), &update.from, "UPDATE")?;
     if opened.object.table().is_none() {
         return Err(error::unsupported("UPDATE of a view"));
     }
     let target_name = target_name(&update.target);
-    let mut rows = bind_target_rows(&mut binder, &opened, &target_name, &update.from)?;
+    let mut rows = match through {
+        Some(_) => bind_cte_rows(&mut binder, &opened, &target_name)?,
+        None => bind_target_rows(&mut binder, &opened, &target_name, &update.from)?,
+    };
     let table = Table::open(binder.cx, std::sync::Arc::clone(&opened.object), opened.variable)?;
     let set = bind_set(&mut binder, &table, &update.set, rows.scope, rows.base)?;
     rows.finish(&mut binder, update.filter.as_ref())?;
