@@ -2,6 +2,7 @@
 
 mod login;
 mod odbc;
+mod statements;
 mod tsql;
 
 use std::io::Read as _;
