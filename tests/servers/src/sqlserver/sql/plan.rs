@@ -172,6 +172,11 @@ impl Typed {
         Self { x, ty, nullable, coercibility: Coercibility::CoercibleDefault, boolean: false }
     }
 
+    /// The value of a literal.
+    pub(crate) fn constant(&self) -> Option<&Value> {
+        if let X::Const(value) = &self.x { Some(value) } else { None }
+    }
+
     pub(crate) fn condition(x: X) -> Self {
         Self { boolean: true, ..Self::new(x, SqlType::Bit, true) }
     }

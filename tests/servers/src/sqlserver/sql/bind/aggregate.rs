@@ -169,26 +169,17 @@ impl Binder<'_, '_> {
         if let Some(at) = grouping.keys.iter().position(|(s, _)| *s == shown) {
             return Ok(at);
         }
-        let (source, position) = scope
-            .sources
-            .iter()
-            .find(|s| slot >= s.base && slot < s.base + s.cols.len())
-            .map_or((name.display(), 0), |s| (s.alias.clone(), slot - s.base));
-        let column = scope
-            .sources
-            .iter()
-            .find(|s| s.alias == source)
-            .and_then(|s| s.cols.get(position))
-            .map_or_else(|| name.base().to_owned(), |c| c.name.clone());
-        let message = if grouping.keys.is_empty() {
-            format!(
-                "Column '{source}.{column}' is invalid in the select list because it is not contained in either an aggregate function or the GROUP BY clause."
-            )
-        } else {
-            format!(
-                "Column '{source}.{column}' is invalid in the select list because it is not contained in either an aggregate function or the GROUP BY clause."
-            )
-        };
+        let source = scope.sources.iter().find(|s| slot >= s.base && slot < s.base + s.cols.len());
+        let shown = source.map_or_else(
+            || name.display(),
+            |source| {
+                let schema = source.schema.as_ref().map(|schema| format!("{schema}.")).unwrap_or_default();
+                format!("{schema}{}.{}", source.alias, source.cols[slot - source.base].name)
+            },
+        );
+        let message = format!(
+            "Column '{shown}' is invalid in the select list because it is not contained in either an aggregate function or the GROUP BY clause."
+        );
         Err(error::plain(8120, &message))
     }
 

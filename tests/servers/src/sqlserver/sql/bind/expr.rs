@@ -232,7 +232,8 @@ impl Binder<'_, '_> {
     pub(crate) fn combine(&mut self, op: BinOp, mut left: Typed, mut right: Typed) -> Result<Typed> {
         let Some(operator) = binary_operator(op) else { return Err(error::syntax("=", 0)) };
         let coercibility = unify_collation(&mut left, &mut right, "add")?;
-        let operation = BinaryOperation::resolve(operator, &left.ty, &right.ty)?;
+        let operation =
+            BinaryOperation::resolve_literals(operator, (&left.ty, left.constant()), (&right.ty, right.constant()))?;
         let ty = operation.result();
         let nullable = left.nullable || right.nullable;
         let x = X::Binary(Box::new((operation, left.x, right.x)));
