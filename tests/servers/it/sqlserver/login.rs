@@ -36,7 +36,7 @@ async fn the_certificate_is_checked_before_the_password_leaves_the_client() {
 }
 
 #[tokio::test]
-async fn wrong_names_and_passwords_are_error_18456() {
+async fn wrong_passwords_and_missing_databases_have_their_numbers() {
     let server = TestServer::start();
     let mut context = server.context();
     context.password = "wrong".to_owned();
@@ -44,6 +44,9 @@ async fn wrong_names_and_passwords_are_error_18456() {
     let mut context = server.context();
     context.user_name = "nobody".to_owned();
     assert_eq!(number(&connect(context).await.err().unwrap()), 18456);
+    let mut context = server.context();
+    context.database = "missing".to_owned();
+    assert_eq!(number(&connect(context).await.err().unwrap()), 4060);
 }
 
 #[tokio::test]

@@ -1,7 +1,9 @@
 //! The TDS server, spoken to by clients that others wrote: the crate mssql-tds, FreeTDS, Microsoft's ODBC driver.
 
+mod bulk;
 mod login;
 mod odbc;
+mod requests;
 mod statements;
 mod tsql;
 
@@ -116,6 +118,15 @@ async fn query(client: &mut TdsClient, sql: &str) -> Result<Vec<Vec<ColumnValues
         }
         result = client.advance().await?;
     }
+}
+
+/// Values with texts as UTF-8, whatever their encoding on the wire.
+fn shown(rows: &[Vec<ColumnValues>]) -> Vec<Vec<String>> {
+    let cell = |value: &ColumnValues| match value {
+        ColumnValues::String(text) => format!("{:?}", text.to_utf8_string()),
+        other => format!("{other:?}"),
+    };
+    rows.iter().map(|row| row.iter().map(cell).collect()).collect()
 }
 
 /// Number of the first error of SQL Server in a failure.

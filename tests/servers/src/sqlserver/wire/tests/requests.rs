@@ -129,9 +129,10 @@ fn transaction_manager_requests_are_understood() {
     assert_eq!(parse("0500 01 00").unwrap(), Some(begin));
     assert_eq!(parse("0700 00 00").unwrap(), Some(TransactionRequest::Commit { begin: false }));
     assert_eq!(parse("0700 00 01 00 00").unwrap(), Some(TransactionRequest::Commit { begin: true }));
+    assert_eq!(parse("0700 00 80 00 00").unwrap(), Some(TransactionRequest::Commit { begin: true }));
     let to_savepoint = TransactionRequest::Rollback { name: "s".into(), begin: false };
-    assert_eq!(parse("0800 01 7300 00").unwrap(), Some(to_savepoint));
-    assert_eq!(parse("0900 01 7300").unwrap(), Some(TransactionRequest::Save { name: "s".into() }));
+    assert_eq!(parse("0800 02 7300 00").unwrap(), Some(to_savepoint));
+    assert_eq!(parse("0900 02 7300").unwrap(), Some(TransactionRequest::Save { name: "s".into() }));
     assert_eq!(parse("0100 0000").unwrap(), None, "a distributed transaction");
     assert!(parse("0500 09 00").is_err(), "an unknown isolation level");
 }
