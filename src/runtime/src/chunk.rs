@@ -33,9 +33,11 @@ use contract::transfer::run::kind;
 
 use crate::context::RunContext;
 use crate::frozen::Frozen;
-use crate::observations::Phase;
+use crate::observations::{Observations, Phase};
+use crate::pipeline::Importer;
+use crate::progress::Progress;
 use crate::records::{self, GRANT};
-use crate::spool::SealedChunk;
+use crate::spool::{SealedChunk, Spool};
 
 /// How long a new grant's own lock may take; nobody else knows its name.
 const GRANT_LOCK_TIMEOUT_MS: u32 = 30_000;
@@ -138,6 +140,26 @@ impl<T: Target, W: World> Chain<'_, T, W> {
     }
 }
 
+impl<T: Target, W: World> Importer for ImportContext<T, W> {
+    type Receipt = ChunkReceipt;
+
+    fn spool(&self) -> &Spool {
+        &self.run.spool
+    }
+
+    fn observations(&self) -> &Observations {
+        &self.run.observations
+    }
+
+    fn progress(&self) -> &Progress {
+        &self.run.progress
+    }
+
+    async fn import(&self, chunk: SealedChunk) -> Result<ChunkReceipt, PortError> {
+        self.load(chunk).await
+    }
+}
+
 impl<T: Target, W: World> ImportContext<T, W> {
     fn now(&self) -> String {
         self.run.now()
@@ -171,7 +193,7 @@ impl<T: Target, W: World> ImportContext<T, W> {
     }
 
     /// Loads and verifies one chunk; returns its receipt, which is durable.
-    pub(crate) async fn import(&self, chunk: SealedChunk) -> Result<ChunkReceipt, PortError> {
+    async fn load(&self, chunk: SealedChunk) -> Result<ChunkReceipt, PortError> {
         let _operation = self.run.observations.start(Phase::Import, std::time::Instant::now());
         let (attempt, nonce) = self.new_attempt(chunk.ordinal)?;
         let artifact = ArtifactBinding {

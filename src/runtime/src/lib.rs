@@ -3,7 +3,7 @@
 //! Reading order: `driver` (one run and what each end means), `admit` and `frozen` (what is decided before the first
 //! effect), `pipeline` with `frames`, `spool` and `chunk` (rows into verified stages), `sealed` (the end of source),
 //! `publish` (from there to custody released), `settle` (what a failed run leaves), `inspect` (a run from its journal
-//! alone). `records` says what is durable.
+//! alone). `records` says what is durable; `measure` runs the first half of the pipeline alone.
 
 mod admit;
 mod capacity;
@@ -15,6 +15,7 @@ mod frames;
 mod frozen;
 mod inspect;
 mod journal;
+pub mod measure;
 mod observations;
 mod pipeline;
 mod progress;

@@ -12,27 +12,43 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use contract::capacity;
-use contract::completion::ChunkReceipt;
 use contract::encode::RowEncoder;
 use contract::error::PortError;
 use contract::limits::Limits;
 use contract::port::source::{Source, SourceEof};
-use contract::port::target::Target;
-use contract::port::world::World;
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::chunk::ImportContext;
 use crate::frames::{Frame, FrameCutter};
 use crate::observations::{Observations, Phase};
-use crate::spool::SealedChunk;
+use crate::progress::Progress;
+use crate::spool::{SealedChunk, Spool};
+
+/// Where chunks go, and what the stages before it share.
+pub(crate) trait Importer: Send + Sync + 'static {
+    /// What a chunk leaves once it has arrived.
+    type Receipt: Send + 'static;
+
+    /// Where chunks are sealed.
+    fn spool(&self) -> &Spool;
+
+    /// Where work is measured.
+    fn observations(&self) -> &Observations;
+
+    /// Where work is counted.
+    fn progress(&self) -> &Progress;
+
+    /// Takes one sealed chunk to its end and removes its file.
+    fn import(&self, chunk: SealedChunk) -> impl Future<Output = Result<Self::Receipt, PortError>> + Send;
+}
 
 /// What a finished extraction knows.
 #[derive(Debug)]
-pub(crate) struct Extracted {
+pub(crate) struct Extracted<R> {
     pub(crate) eof: SourceEof,
-    pub(crate) receipts: Vec<ChunkReceipt>,
+    /// One per chunk, in the order of the stream.
+    pub(crate) receipts: Vec<R>,
     pub(crate) rows: u64,
 }
 
@@ -42,16 +58,19 @@ struct Work<C> {
     permit: OwnedSemaphorePermit,
 }
 
+/// A receipt under the ordinal of its chunk.
+type Ordered<R> = (u64, R);
+
 type Queue<C> = Arc<Mutex<mpsc::Receiver<Work<C>>>>;
 
 /// Runs the whole pipeline over an open query.
-pub(crate) async fn run<S: Source, T: Target, W: World>(
+pub(crate) async fn run<S: Source, I: Importer>(
     source: S,
-    context: Arc<ImportContext<T, W>>,
+    context: Arc<I>,
     encoder: Arc<RowEncoder>,
     limits: Limits,
     stop: &CancellationToken,
-) -> Result<Extracted, PortError> {
+) -> Result<Extracted<I::Receipt>, PortError> {
     // Why a child: the outer token says that a person or the kubelet wants an end, the inner one that a worker failed.
     let failed = stop.child_token();
     let permits = Arc::new(Semaphore::new(count(limits.retained_work_capacity())));
@@ -59,7 +78,7 @@ pub(crate) async fn run<S: Source, T: Target, W: World>(
     let (sealed, sealed_queue) = mpsc::channel(count(limits.max_pending));
     let frame_queue: Queue<Frame> = Arc::new(Mutex::new(frame_queue));
     let sealed_queue: Queue<SealedChunk> = Arc::new(Mutex::new(sealed_queue));
-    let mut workers: JoinSet<Result<Vec<ChunkReceipt>, PortError>> = JoinSet::new();
+    let mut workers: JoinSet<Result<Vec<Ordered<I::Receipt>>, PortError>> = JoinSet::new();
     for _ in 0..limits.encoders() {
         let (context, encoder, queue) = (Arc::clone(&context), Arc::clone(&encoder), Arc::clone(&frame_queue));
         workers.spawn(guarded(encode_all(context, encoder, queue, sealed.clone(), failed.clone()), failed.clone()));
@@ -93,8 +112,8 @@ pub(crate) async fn run<S: Source, T: Target, W: World>(
         (_, Some(error)) if error.code.as_str() != CANCELLED => Err(error),
         (Err(error), _) | (Ok(_), Some(error)) => Err(error),
         (Ok((eof, rows)), None) => {
-            receipts.sort_by_key(|receipt| receipt.ordinal);
-            Ok(Extracted { eof, receipts, rows })
+            receipts.sort_by_key(|(ordinal, _)| *ordinal);
+            Ok(Extracted { eof, receipts: receipts.into_iter().map(|(_, receipt)| receipt).collect(), rows })
         }
     }
 }
@@ -129,8 +148,8 @@ async fn guarded<R>(
     result
 }
 
-struct Producer<T, W> {
-    context: Arc<ImportContext<T, W>>,
+struct Producer<I> {
+    context: Arc<I>,
     encoder: Arc<RowEncoder>,
     limits: Limits,
     frames: mpsc::Sender<Work<Frame>>,
@@ -139,9 +158,9 @@ struct Producer<T, W> {
 }
 
 /// Reads to the proved end, or cancels the query.
-async fn produce<S: Source, T: Target, W: World>(
+async fn produce<S: Source, I: Importer>(
     mut source: S,
-    mut producer: Producer<T, W>,
+    mut producer: Producer<I>,
     failed: &CancellationToken,
 ) -> Result<(SourceEof, u64), PortError> {
     let read = tokio::select! {
@@ -169,12 +188,12 @@ async fn produce<S: Source, T: Target, W: World>(
     }
 }
 
-impl<T: Target, W: World> Producer<T, W> {
+impl<I: Importer> Producer<I> {
     async fn read<S: Source>(&mut self, source: &mut S) -> Result<(), PortError> {
         let mut cutter = FrameCutter::new(self.limits.max_rows, self.limits.max_bytes);
         let mut sizes = Vec::new();
         let mut total = 0u64;
-        let observations: Observations = self.context.run.observations.clone();
+        let observations: Observations = self.context.observations().clone();
         loop {
             let operation = observations.start(Phase::Read, Instant::now());
             let block = source.next_block().await?;
@@ -184,7 +203,7 @@ impl<T: Target, W: World> Producer<T, W> {
             total += sizes.iter().map(|size| u64::from(*size)).sum::<u64>();
             capacity::check_total(&self.limits, total)?;
             self.rows += block.rows as u64;
-            self.context.run.progress.rows_read(block.rows as u64);
+            self.context.progress().rows_read(block.rows as u64);
             for frame in cutter.push(&Arc::new(block), &sizes) {
                 self.send(frame).await?;
             }
@@ -221,16 +240,16 @@ async fn take<C>(queue: &Queue<C>, failed: &CancellationToken) -> Option<Work<C>
     }
 }
 
-async fn encode_all<T: Target, W: World>(
-    context: Arc<ImportContext<T, W>>,
+async fn encode_all<I: Importer>(
+    context: Arc<I>,
     encoder: Arc<RowEncoder>,
     queue: Queue<Frame>,
     sealed: mpsc::Sender<Work<SealedChunk>>,
     failed: CancellationToken,
-) -> Result<Vec<ChunkReceipt>, PortError> {
+) -> Result<Vec<Ordered<I::Receipt>>, PortError> {
     while let Some(work) = take(&queue, &failed).await {
         let (spool, encoder, observations) =
-            (context.run.spool.clone(), Arc::clone(&encoder), context.run.observations.clone());
+            (context.spool().clone(), Arc::clone(&encoder), context.observations().clone());
         let frame = work.content;
         let seal = tokio::task::spawn_blocking(move || {
             let _operation = observations.start(Phase::Encode, Instant::now());
@@ -240,7 +259,7 @@ async fn encode_all<T: Target, W: World>(
             PortError::not_done("native_transfer.worker_panicked", "an encoder ended unexpectedly: please report it")
                 .caused_by(panicked)
         })??;
-        context.run.progress.sealed(chunk.encoded_bytes);
+        context.progress().sealed(chunk.encoded_bytes);
         let next = Work { content: chunk, permit: work.permit };
         tokio::select! {
             sent = sealed.send(next) => sent.map_err(|_| cancelled())?,
@@ -250,15 +269,15 @@ async fn encode_all<T: Target, W: World>(
     Ok(Vec::new())
 }
 
-async fn import_all<T: Target, W: World>(
-    context: Arc<ImportContext<T, W>>,
+async fn import_all<I: Importer>(
+    context: Arc<I>,
     queue: Queue<SealedChunk>,
     failed: CancellationToken,
-) -> Result<Vec<ChunkReceipt>, PortError> {
+) -> Result<Vec<Ordered<I::Receipt>>, PortError> {
     let mut receipts = Vec::new();
     while let Some(work) = take(&queue, &failed).await {
         // Why not raced against `failed`: a bulk load that is cut leaves an open question; one that ends answers it.
-        receipts.push(context.import(work.content).await?);
+        receipts.push((work.content.ordinal, context.import(work.content).await?));
         drop(work.permit);
     }
     Ok(receipts)
