@@ -20,7 +20,6 @@ use crate::journal::JournalHandle;
 use crate::observations::Observations;
 use crate::progress::Progress;
 use crate::records::{self, CUSTODY, Records};
-use crate::settle::fenced;
 use crate::spool::Spool;
 
 /// One run under one opening of the journal.
@@ -46,8 +45,8 @@ pub(crate) fn run_key(run_id: &str) -> String {
 }
 
 /// The folder of a run's chunk files.
-pub(crate) fn spool(root: &Path, run_key: &str) -> Result<Spool, PortError> {
-    Spool::create(root, &run_key[..32])
+pub(crate) fn spool(root: &Path, run_key: &str) -> Spool {
+    Spool::new(root, &run_key[..32])
 }
 
 impl<T: Target, W: World> RunContext<T, W> {
@@ -78,7 +77,8 @@ impl<T: Target, W: World> RunContext<T, W> {
     /// Steps the state, then makes the records durable; an effect follows only after this has returned.
     ///
     /// A record that the machines refuse is not written. Records of different attempts commute, so workers need no
-    /// order among each other.
+    /// order among each other. After a failure the state may be ahead of the journal: whoever goes on calls
+    /// [`Self::refresh`] first.
     pub(crate) async fn record(&self, batch: Vec<NewRecord>) -> Result<(), PortError> {
         {
             let mut state = self.state.lock().map_err(|_| records::invalid())?;
@@ -87,6 +87,14 @@ impl<T: Target, W: World> RunContext<T, W> {
             }
         }
         self.journal.append(batch).await.map(drop)
+    }
+
+    /// Takes the state from the journal again, so that what follows rests on what is durable and on nothing else.
+    pub(crate) async fn refresh(&self) -> Result<(), PortError> {
+        let durable = self.records().await?.fold()?;
+        self.state.clear_poison();
+        *self.state.lock().map_err(|_| records::invalid())? = durable;
+        Ok(())
     }
 
     /// Records one transfer event.
@@ -115,4 +123,12 @@ impl<T: Target, W: World> RunContext<T, W> {
         let record = self.journal.latest_shared(CUSTODY, &names::custody_key(target_id)).await?;
         record.map(|record| CustodyRecord::decode(record.payload.as_bytes())).transpose().map_err(PortError::from)
     }
+}
+
+/// The refusal of an opener that is not the last one.
+pub(crate) fn fenced() -> PortError {
+    PortError::not_done(
+        "native_transfer.run_fenced",
+        "a later opener of this journal, or of a copy of it, has taken over: this process must not act; look at the other one",
+    )
 }

@@ -5,22 +5,15 @@ use std::sync::{Arc, Mutex};
 
 use contract::canon::Json;
 use contract::capacity as space;
-use contract::civil::Instant;
-use contract::code;
-use contract::custody::{CustodyRecord, CustodyState, ReleaseReason};
-use contract::digest::Digest;
+use contract::custody::{CustodyState, ReleaseReason};
 use contract::encode::RowEncoder;
 use contract::error::{Fate, PortError, Refusal};
 use contract::layout::WireLayout;
 use contract::manifest::Plan;
-use contract::names;
-use contract::port::journal::{Journal, NewRecord};
+use contract::port::journal::Journal;
 use contract::port::source::{Source, SourceAdmission, SourceFactory};
-use contract::port::target::{ClaimOutcome, Target};
+use contract::port::target::Target;
 use contract::port::world::World;
-use contract::recovery::plan::{
-    Bindings, Operation, PlanWindow, RecoveryPlan, authority, state_store_binding, work_root_binding,
-};
 use contract::source_type::SourceType;
 use contract::transfer::run::{RunState, kind};
 use contract::transfer::{TransferEvent, TransferState};
@@ -29,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use crate::admit;
 use crate::capacity;
 use crate::chunk::ImportContext;
+use crate::claim::{self, Unclaimed};
 use crate::context::{RunContext, run_key, spool};
 use crate::frozen::{Claimed, Frozen};
 use crate::journal::JournalHandle;
@@ -36,7 +30,7 @@ use crate::observations::Observations;
 use crate::pipeline;
 use crate::progress::{Progress, Stage};
 use crate::publish;
-use crate::records::{self, ADMISSION, CUSTODY, FAILURE, FROZEN};
+use crate::records::{self, ADMISSION, FAILURE, FROZEN};
 use crate::report::{End, Outcome};
 use crate::sealed::{self, Sealed};
 use crate::settle;
@@ -86,16 +80,13 @@ pub async fn run<F: SourceFactory, T: Target, W: World, J: Journal + 'static>(
     let observations = Observations::default();
     let run_id = request.run_id.clone();
     let driver = Driver::new(request, factory, target, world, journal, observations.clone());
-    let end = match driver {
-        // Why boxed: the future of a whole run is large, and callers hold it on their stack.
-        Ok(driver) => Box::pin(driver.drive()).await,
-        Err(error) => End::Refused(error),
-    };
+    // Why boxed: the future of a whole run is large, and callers hold it on their stack.
+    let end = Box::pin(driver.drive()).await;
     progress.enter(Stage::Ended);
     Outcome::new(run_id, end, progress.read(), &observations)
 }
 
-struct Driver<F, T, W> {
+pub(crate) struct Driver<F, T, W> {
     context: Arc<RunContext<T, W>>,
     factory: F,
     scope: Scope,
@@ -103,18 +94,18 @@ struct Driver<F, T, W> {
 }
 
 impl<F: SourceFactory, T: Target, W: World> Driver<F, T, W> {
-    fn new<J: Journal + 'static>(
+    pub(crate) fn new<J: Journal + 'static>(
         request: Request,
         factory: F,
         target: T,
         world: W,
         journal: J,
         observations: Observations,
-    ) -> Result<Self, PortError> {
+    ) -> Self {
         let run_key = run_key(&request.run_id);
         let context = RunContext {
             plan: Arc::new(request.plan),
-            spool: spool(&request.root, &run_key)?,
+            spool: spool(&request.root, &run_key),
             run_id: request.run_id,
             state: Mutex::new(RunState::default()),
             run_key,
@@ -125,37 +116,42 @@ impl<F: SourceFactory, T: Target, W: World> Driver<F, T, W> {
             observations,
             publication_lock_timeout_ms: PUBLICATION_LOCK_TIMEOUT_MS,
         };
-        Ok(Driver { context: Arc::new(context), factory, scope: request.scope, stop: request.stop })
+        Driver { context: Arc::new(context), factory, scope: request.scope, stop: request.stop }
     }
 
-    async fn drive(self) -> End {
+    #[cfg(test)]
+    pub(crate) fn context(&self) -> Arc<RunContext<T, W>> {
+        Arc::clone(&self.context)
+    }
+
+    pub(crate) async fn drive(self) -> End {
         match self.load().await {
-            Err(error) => End::Refused(error),
+            Err(Unloaded::Unreadable(error)) => End::CustodyUnknown { error, cleanup: None },
+            // Nothing is done for this plan; what the run holds under its own stays.
+            Err(Unloaded::OtherPlan(frozen, error)) => match self.holds(&frozen).await {
+                Ok(false) => End::Refused(error),
+                Ok(true) | Err(_) => End::CustodyUnknown { error, cleanup: None },
+            },
             Ok(None) => self.begin().await,
             Ok(Some(frozen)) => self.resume(frozen).await,
         }
     }
 
     /// What earlier processes left: the frozen run, and its state through the same fold as in the live run.
-    async fn load(&self) -> Result<Option<Frozen>, PortError> {
-        let records = self.context.records().await?;
-        let Some(document) = records.last(FROZEN)? else { return Ok(None) };
-        let frozen = self.continued(&document)?;
-        let folded = records.fold()?;
-        *self.context.state.lock().map_err(|_| records::invalid())? = folded;
-        Ok(Some(frozen))
-    }
-
-    /// The frozen run of an earlier process, if it is the same plan.
-    fn continued(&self, document: &Json) -> Result<Frozen, PortError> {
-        let frozen = Frozen::from_document(document)?;
-        if frozen.plan_sha256 == admit::plan_digest(&self.context.plan) {
-            return Ok(frozen);
+    async fn load(&self) -> Result<Option<Frozen>, Unloaded> {
+        let records = self.context.records().await.map_err(Unloaded::Unreadable)?;
+        let document = records.last(FROZEN).map_err(Unloaded::Unreadable)?;
+        let Some(document) = document else { return Ok(None) };
+        let frozen = Frozen::from_document(&document).map_err(Unloaded::Unreadable)?;
+        if frozen.plan_sha256 != admit::plan_digest(&self.context.plan) {
+            let refusal = Refusal::new(
+                "mssql_native.configuration_changed",
+                "this run id belongs to another manifest or interval: use the original file, or a new run id",
+            );
+            return Err(Unloaded::OtherPlan(Box::new(frozen), PortError::from(refusal)));
         }
-        Err(PortError::from(Refusal::new(
-            "mssql_native.configuration_changed",
-            "this run id belongs to another manifest or interval: use the original file, or a new run id",
-        )))
+        self.context.refresh().await.map_err(Unloaded::Unreadable)?;
+        Ok(Some(frozen))
     }
 
     /// A run that nobody began.
@@ -221,15 +217,19 @@ impl<F: SourceFactory, T: Target, W: World> Driver<F, T, W> {
     }
 
     async fn extract(self, session: F::Session, admission: SourceAdmission, frozen: Frozen) -> End {
-        if let Err(error) = self.intend(&frozen).await {
+        if let Err(error) = claim::intend(&self.context, &frozen).await {
             session.cancel().await;
-            return End::Refused(error);
+            return match error.fate {
+                Fate::NotDone => End::Refused(error),
+                // Our own record of custody may stand; the next process reads whether it does.
+                Fate::Unknown => End::CustodyUnknown { error, cleanup: None },
+            };
         }
-        let claimed = match self.claim(&frozen).await {
+        let claimed = match claim::claim(&self.context, &frozen).await {
             Ok(claimed) => claimed,
-            Err(error) => {
+            Err(unclaimed) => {
                 session.cancel().await;
-                return self.after_claim_failure(&frozen, error).await;
+                return self.after_claim_failure(&frozen, unclaimed).await;
             }
         };
         self.context.progress.enter(Stage::Extracting);
@@ -238,106 +238,6 @@ impl<F: SourceFactory, T: Target, W: World> Driver<F, T, W> {
             Ok(sealed) => self.publish(&frozen, &claimed, &sealed).await,
             Err(error) => self.settle(&frozen, &claimed, error).await,
         }
-    }
-
-    /// The intent of a claim: the frozen run and our own custody record, before anything at the target.
-    async fn intend(&self, frozen: &Frozen) -> Result<(), PortError> {
-        let context = &self.context;
-        let target_id = &frozen.identity.plan.target_id;
-        let present = context.custody(target_id).await?;
-        let (held, _) = CustodyRecord::claim(
-            present.as_ref(),
-            Digest::of(target_id.as_bytes()),
-            frozen.identity.invocation_key(),
-            context.journal.header().epoch,
-        )?;
-        context
-            .record(vec![
-                records::once(&context.run_key, FROZEN, "run", &frozen.document()),
-                records::shared(CUSTODY, &names::custody_key(target_id), &held.document()),
-            ])
-            .await
-    }
-
-    /// Custody at the target; repeating an unanswered claim decides whether it was made.
-    async fn claim(&self, frozen: &Frozen) -> Result<Claimed, PortError> {
-        let context = &self.context;
-        match context.target.claim(&settle::claim(context, frozen)).await? {
-            ClaimOutcome::Claimed { generation, operation_epoch, custody_epoch, claimed_at } => {
-                let claimed = Claimed { generation, operation_epoch, custody_epoch, claimed_at };
-                let run = &context.run_key;
-                let plan = self.recovery_plan(frozen, &claimed)?;
-                context
-                    .record(vec![
-                        records::once(run, kind::IDENTITY, "identity", &frozen.identity.document()),
-                        plan,
-                        records::once(run, kind::LIMITS, "limits", &context.plan.limits.document()),
-                        records::event(run, TransferEvent::CustodyClaimed, claimed.document()),
-                    ])
-                    .await?;
-                Ok(claimed)
-            }
-            ClaimOutcome::Held { .. } => Err(PortError::from(Refusal::new(
-                code::CUSTODY_HELD,
-                "another run holds this target: inspect and settle it first",
-            ))),
-            ClaimOutcome::Fenced => Err(settle::fenced()),
-        }
-    }
-
-    /// The recovery plan under its key, in the bytes of its contract.
-    fn recovery_plan(&self, frozen: &Frozen, claimed: &Claimed) -> Result<NewRecord, PortError> {
-        let invocation_id = frozen.identity.invocation_key();
-        let plan = RecoveryPlan {
-            invocation_id,
-            schema: frozen.wire_columns(),
-            window: self.context.plan.window().map(|window| PlanWindow {
-                column: window.column().to_string(),
-                start: window.start(),
-                end: window.end(),
-            }),
-            authority: self.authority(frozen, claimed)?,
-        };
-        Ok(NewRecord {
-            run: self.context.run_key.clone(),
-            kind: kind::RECOVERY_PLAN,
-            key: names::recovery_plan_key(invocation_id),
-            unique: true,
-            // The legacy form is ASCII.
-            payload: String::from_utf8(plan.payload()).map_err(|_| records::invalid())?,
-        })
-    }
-
-    fn authority(&self, frozen: &Frozen, claimed: &Claimed) -> Result<Json, PortError> {
-        let journal_id = &self.context.journal.header().journal_id;
-        let o = &frozen.operation;
-        let bindings = Bindings {
-            authored_route_sha256: o.route_fingerprint,
-            verification_identity_sha256: frozen.identity.invocation_key(),
-            target_connection_sha256: o.target_identity,
-            state_store_sha256: state_store_binding(journal_id),
-            work_root_sha256: work_root_binding(journal_id),
-        };
-        let positive = |value: i64| u64::try_from(value).map_err(|_| records::invalid());
-        let operation = Operation {
-            invocation: admit::invocation(&self.context.plan, &self.context.run_id, frozen)?,
-            target_identity: o.target_identity,
-            route_fingerprint: o.route_fingerprint,
-            load_id: o.load_id.clone(),
-            target_database: frozen.database.clone(),
-            target_schema: frozen.request.table.schema.clone(),
-            target_table: frozen.request.table.table.clone(),
-            strategy: o.strategy.clone(),
-            generation: positive(claimed.generation)?,
-            is_current_generation: true,
-            operation_key: o.operation_key,
-            scope_hash: o.scope_hash,
-            owner_digest: o.owner_digest,
-            epoch: positive(claimed.operation_epoch)?,
-            lease_expires_at: Instant::parse(&claimed.claimed_at)
-                .and_then(|at| at.checked_add_micros(i64::from(settle::LEASE_SECONDS) * 1_000_000)),
-        };
-        Ok(authority(&bindings, &operation))
     }
 
     /// Reads the source to its proved end and seals it.
@@ -353,7 +253,7 @@ impl<F: SourceFactory, T: Target, W: World> Driver<F, T, W> {
             session.cancel().await;
             return Err(error);
         }
-        let encoder = match encoder(frozen, context.plan.limits.max_row_bytes) {
+        let encoder = match context.spool.create().and_then(|()| encoder(frozen, context.plan.limits.max_row_bytes)) {
             Ok(encoder) => encoder,
             Err(error) => {
                 session.cancel().await;
@@ -378,7 +278,7 @@ impl<F: SourceFactory, T: Target, W: World> Driver<F, T, W> {
         let import =
             Arc::new(ImportContext { run: Arc::clone(context), frozen: frozen.clone(), fence: context.fence(frozen) });
         let extracted = pipeline::run(session, import, Arc::new(encoder), context.plan.limits, &self.stop).await?;
-        let authority = self.authority(frozen, claimed)?;
+        let authority = claim::authority(context, frozen, claimed)?;
         let metadata = sealed::metadata(frozen, claimed, &authority, extracted.eof.descriptor.as_deref())?;
         let sealed = Sealed::new(extracted.receipts, metadata, context.now())?;
         // Before anything is prepared: what the source counted is what stands in verified stages.
@@ -402,6 +302,10 @@ impl<F: SourceFactory, T: Target, W: World> Driver<F, T, W> {
             Ok(receipt) => End::Succeeded { rows: sealed.rows, chunks: sealed.receipts.len() as u64, receipt },
             Err(error) => {
                 self.note_failure(&error).await;
+                if let Err(unreadable) = self.context.refresh().await {
+                    tracing::warn!(code = %unreadable.code, "the journal could not be read again");
+                    return End::OutcomeUnknown(error);
+                }
                 if self.state() == Some(TransferState::Failed) {
                     return self.settle(frozen, claimed, error).await;
                 }
@@ -457,21 +361,31 @@ impl<F: SourceFactory, T: Target, W: World> Driver<F, T, W> {
 
     /// A frozen run without a recorded claim: whether the claim was made is decided by repeating it, then it is settled.
     async fn resume_unclaimed(&self, frozen: &Frozen) -> End {
-        if !self.holds(frozen).await {
-            return End::ReextractRequired(interrupted());
+        match self.holds(frozen).await {
+            Ok(true) => {}
+            Ok(false) => return End::ReextractRequired(interrupted()),
+            Err(error) => return End::CustodyUnknown { error, cleanup: None },
         }
         if self.scope == Scope::Publish {
             return End::Held(nothing_sealed());
         }
-        match self.claim(frozen).await {
+        // Why first: a claim of the earlier process that still arrives is then refused.
+        if let Err(error) = self.context.raise_fence(frozen).await {
+            return End::CustodyUnknown { error, cleanup: None };
+        }
+        match claim::claim(&self.context, frozen).await {
             Ok(claimed) => self.settle(frozen, &claimed, interrupted()).await,
-            Err(error) => self.after_claim_failure(frozen, error).await,
+            Err(Unclaimed::Held(error)) => self.forget_claim(frozen, error).await,
+            Err(Unclaimed::NotMade(error) | Unclaimed::Open(error)) => {
+                self.note_failure(&error).await;
+                End::CustodyUnknown { error, cleanup: None }
+            }
         }
     }
 
     /// A run that has nothing left to do.
     async fn finished(&self, frozen: &Frozen, state: TransferState, sealed: Option<Sealed>) -> End {
-        // A crash between the last two records leaves our own custody record behind; it follows the target's.
+        // A crash near the end leaves our own custody record behind, which follows the target's, or chunk files.
         let reason = match (state, &sealed) {
             (TransferState::Succeeded, Some(sealed)) if sealed.receipts.is_empty() => {
                 ReleaseReason::EmptyCompletionCleanup
@@ -479,9 +393,12 @@ impl<F: SourceFactory, T: Target, W: World> Driver<F, T, W> {
             (TransferState::Succeeded, _) => ReleaseReason::PublishedCleanup,
             _ => ReleaseReason::NonpublicationAllStagesRetired,
         };
-        if self.holds(frozen).await
-            && let Err(error) = settle::release_local(&self.context, frozen, reason).await
-        {
+        let released = match self.holds(frozen).await {
+            Ok(true) => settle::release_local(&self.context, frozen, reason).await,
+            Ok(false) => self.context.spool.clear(),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = released {
             return self.after_eof(error);
         }
         let confirmed = self.context.look(|state| state.facts(TransferEvent::PublicationConfirmed.text()).cloned());
@@ -501,32 +418,39 @@ impl<F: SourceFactory, T: Target, W: World> Driver<F, T, W> {
     }
 
     /// Whether the journal says that this run holds its target.
-    async fn holds(&self, frozen: &Frozen) -> bool {
-        match self.context.custody(&frozen.identity.plan.target_id).await {
-            Ok(Some(record)) => {
-                matches!(record.state, CustodyState::Held { holder, .. } if holder == frozen.identity.invocation_key())
-            }
-            Ok(None) => false,
-            Err(_) => true,
-        }
+    async fn holds(&self, frozen: &Frozen) -> Result<bool, PortError> {
+        let ours = frozen.identity.invocation_key();
+        let record = self.context.custody(&frozen.identity.plan.target_id).await?;
+        Ok(record.is_some_and(|r| matches!(r.state, CustodyState::Held { holder, .. } if holder == ours)))
     }
 
-    /// A refused claim left nothing of ours at the target; one that was not answered may have been made.
-    async fn after_claim_failure(&self, frozen: &Frozen, error: PortError) -> End {
+    /// A refused claim left nothing of ours at the target; one that was not answered or not recorded may stand there, and
+    /// repeating it settles the question if it is answered now.
+    async fn after_claim_failure(&self, frozen: &Frozen, unclaimed: Unclaimed) -> End {
+        let error = match unclaimed {
+            Unclaimed::Held(error) | Unclaimed::NotMade(error) => return self.forget_claim(frozen, error).await,
+            Unclaimed::Open(error) => error,
+        };
         self.note_failure(&error).await;
-        if error.fate == Fate::Unknown {
-            return match self.claim(frozen).await {
-                Ok(claimed) => self.settle(frozen, &claimed, error).await,
-                Err(again) if again.fate == Fate::NotDone && again.code.as_str() == code::CUSTODY_HELD => {
-                    self.forget_claim(frozen, error).await
-                }
-                Err(again) => End::CustodyUnknown { error, cleanup: Some(again) },
-            };
+        if let Err(cleanup) = self.context.refresh().await {
+            return End::CustodyUnknown { error, cleanup: Some(cleanup) };
         }
-        self.forget_claim(frozen, error).await
+        // After an answer that was lost behind its record the claim is known already.
+        let claimed = match self.claimed() {
+            Ok(claimed) => Ok(claimed),
+            Err(_) => claim::claim(&self.context, frozen).await,
+        };
+        match claimed {
+            Ok(claimed) => self.settle(frozen, &claimed, error).await,
+            // Even where another holds the target: the first request may still arrive, and only a later opener is fenced
+            // off from it.
+            Err(again) => End::CustodyUnknown { error, cleanup: Some(again.into_error()) },
+        }
     }
 
+    /// Clears our own record of a claim that was proved not to be made.
     async fn forget_claim(&self, frozen: &Frozen, error: PortError) -> End {
+        self.note_failure(&error).await;
         let reason = ReleaseReason::NonpublicationAllStagesRetired;
         match settle::release_local(&self.context, frozen, reason).await {
             Ok(()) => End::Refused(error),
@@ -558,6 +482,14 @@ impl<F: SourceFactory, T: Target, W: World> Driver<F, T, W> {
             tracing::warn!(code = %failed.code, "the failure could not be journaled");
         }
     }
+}
+
+/// Why an earlier process's run could not be taken up.
+enum Unloaded {
+    /// The journal cannot be read, so nobody knows what the run holds.
+    Unreadable(PortError),
+    /// The run id belongs to another plan.
+    OtherPlan(Box<Frozen>, PortError),
 }
 
 fn nothing_sealed() -> PortError {

@@ -1,13 +1,14 @@
 //! Execution over ports: driver, pipeline, settlement.
 //!
 //! Reading order: `driver` (one run and what each end means), `admit` and `frozen` (what is decided before the first
-//! effect), `pipeline` with `frames`, `spool` and `chunk` (rows into verified stages), `sealed` (the end of source),
+//! effect), `claim` (custody before any row), `pipeline` with `frames`, `spool` and `chunk` (rows into verified stages), `sealed` (the end of source),
 //! `publish` (from there to custody released), `settle` (what a failed run leaves), `inspect` (a run from its journal
 //! alone). `records` says what is durable; `measure` runs the first half of the pipeline alone.
 
 mod admit;
 mod capacity;
 mod chunk;
+mod claim;
 mod context;
 mod driver;
 mod evidence;
@@ -24,6 +25,8 @@ mod records;
 mod report;
 mod sealed;
 mod settle;
+#[cfg(test)]
+mod sim;
 mod spool;
 
 pub use driver::{Request, Scope, run};

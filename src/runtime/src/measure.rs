@@ -42,11 +42,9 @@ pub async fn read_and_seal<S: Source>(
     root: &Path,
     stop: &CancellationToken,
 ) -> Result<Sealing, PortError> {
-    let discard = Arc::new(Discard {
-        spool: Spool::create(root, "measure")?,
-        observations: Observations::default(),
-        progress: Progress::default(),
-    });
+    let spool = Spool::new(root, "measure");
+    spool.create()?;
+    let discard = Arc::new(Discard { spool, observations: Observations::default(), progress: Progress::default() });
     let extracted = pipeline::run(source, Arc::clone(&discard), Arc::new(encoder), limits, stop).await;
     let cleared = discard.spool.clear();
     // The first failure is the one to report.

@@ -136,14 +136,15 @@ fn count(value: u64) -> usize {
     usize::try_from(value).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS)
 }
 
-/// Stops the others as soon as one fails.
+/// Stops the others as soon as one fails or panics.
 async fn guarded<R>(
     work: impl Future<Output = Result<R, PortError>>,
     failed: CancellationToken,
 ) -> Result<R, PortError> {
+    let stops_others = failed.drop_guard();
     let result = work.await;
-    if result.is_err() {
-        failed.cancel();
+    if result.is_ok() {
+        stops_others.disarm();
     }
     result
 }
@@ -231,12 +232,12 @@ impl<I: Importer> Producer<I> {
     }
 }
 
-/// The next piece of work, or `None` when the queue ended or the run failed.
-async fn take<C>(queue: &Queue<C>, failed: &CancellationToken) -> Option<Work<C>> {
+/// The next piece of work, or `None` when the queue ended.
+async fn take<C>(queue: &Queue<C>, failed: &CancellationToken) -> Result<Option<Work<C>>, PortError> {
     tokio::select! {
         biased;
-        () = failed.cancelled() => None,
-        work = async { queue.lock().await.recv().await } => work,
+        () = failed.cancelled() => Err(cancelled()),
+        work = async { queue.lock().await.recv().await } => Ok(work),
     }
 }
 
@@ -247,7 +248,7 @@ async fn encode_all<I: Importer>(
     sealed: mpsc::Sender<Work<SealedChunk>>,
     failed: CancellationToken,
 ) -> Result<Vec<Ordered<I::Receipt>>, PortError> {
-    while let Some(work) = take(&queue, &failed).await {
+    while let Some(work) = take(&queue, &failed).await? {
         let (spool, encoder, observations) =
             (context.spool().clone(), Arc::clone(&encoder), context.observations().clone());
         let frame = work.content;
@@ -275,7 +276,7 @@ async fn import_all<I: Importer>(
     failed: CancellationToken,
 ) -> Result<Vec<Ordered<I::Receipt>>, PortError> {
     let mut receipts = Vec::new();
-    while let Some(work) = take(&queue, &failed).await {
+    while let Some(work) = take(&queue, &failed).await? {
         // Why not raced against `failed`: a bulk load that is cut leaves an open question; one that ends answers it.
         receipts.push((work.content.ordinal, context.import(work.content).await?));
         drop(work.permit);

@@ -77,7 +77,12 @@ async fn published<T: Target, W: World>(
                 Fate::NotDone => TransferEvent::PublicationRolledBack,
                 Fate::Unknown => TransferEvent::PublicationUnknown,
             };
-            context.advance(event, Json::object([("code", Json::from(error.code.as_str()))])).await?;
+            let facts = Json::object([("code", Json::from(error.code.as_str()))]);
+            // Why not returned: the publication's failure is the one to report. Without this record the run stays in
+            // doubt, and the next process asks for the receipt.
+            if let Err(unrecorded) = context.advance(event, facts).await {
+                tracing::warn!(code = %unrecorded.code, "the publication's failure could not be journaled");
+            }
             Err(error)
         }
     }
@@ -209,6 +214,19 @@ pub(crate) fn preparation_grant<T: Target, W: World>(context: &RunContext<T, W>,
         lock_timeout_ms: 30_000,
         fence: context.fence(frozen),
     }
+}
+
+/// Drops the prepared table of a run that is proved unpublished, if one was ever intended.
+pub(crate) async fn retire_prepared<T: Target, W: World>(
+    context: &RunContext<T, W>,
+    frozen: &Frozen,
+) -> Result<(), PortError> {
+    if context.look(|state| state.facts(TransferEvent::PreparationBegan.text()).is_none()) {
+        return Ok(());
+    }
+    let definition = prepared_definition(frozen, &lineage_columns(context, frozen));
+    let object_id = prepared_facts(context)?.map(|(id, _)| id);
+    context.target.retire_stage(&preparation_grant(context, frozen), &definition, object_id).await.map(drop)
 }
 
 /// Makes and digests the prepared table, or proves the one that is there.

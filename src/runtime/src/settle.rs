@@ -1,11 +1,12 @@
 //! Settlement of a run that ends unpublished: prove, retire, release (spec "Detailed algorithm" step 12).
 //!
 //! ```text
+//! refresh    the state is what the journal says, whatever this process had begun to record
 //! fence      this opener is the one that may act
 //! settle     each grant's applock obtained: its writer's session is gone
 //! probe      no receipt under the publication locks: nothing was published, nothing is in flight
 //! proof      the non-publication proof is durable; no attempt goes on after it
-//! retire     each stage proved ours and dropped, or proved absent
+//! retire     each stage and the prepared table proved ours and dropped, or proved absent
 //! release    custody at the target, then in the journal; the chunk files go
 //! ```
 //!
@@ -21,7 +22,7 @@ use contract::digest::Digest;
 use contract::error::PortError;
 use contract::names;
 use contract::port::target::{
-    Claim, CustodyRelease, DigestObservation, ReceiptProbe, StageRef, StageRetirement, StageWriter, Target,
+    CustodyRelease, DigestObservation, ReceiptProbe, StageRef, StageRetirement, StageWriter, Target,
 };
 use contract::port::world::World;
 use contract::transfer::run::kind;
@@ -31,10 +32,8 @@ use crate::chunk::Attempt;
 use crate::context::RunContext;
 use crate::frozen::{Claimed, Frozen};
 use crate::progress::Stage;
+use crate::publish;
 use crate::records::{self, CUSTODY, GRANT, Records};
-
-/// Seconds of an operation's lease; publication does not depend on it, a takeover by another owner does.
-pub(crate) const LEASE_SECONDS: u32 = 3600;
 
 /// Settles a claimed run that is not published and will not be. `Ok` = custody is released at both places.
 pub(crate) async fn settle<T: Target, W: World>(
@@ -43,47 +42,38 @@ pub(crate) async fn settle<T: Target, W: World>(
     claimed: &Claimed,
 ) -> Result<(), PortError> {
     context.progress.enter(Stage::Settling);
+    context.refresh().await?;
     context.raise_fence(frozen).await?;
-    let state = context.transfer().map(|transfer| transfer.state);
-    if state == Some(TransferState::Planned) {
+    let sealed = context.look(|state| state.completion().is_some());
+    match context.transfer().map(|transfer| transfer.state) {
         // Claimed, and no row was ever asked for: there is nothing to retire.
-        context.advance(TransferEvent::Refused, Json::Null).await?;
-    }
-    if matches!(state, Some(TransferState::Extracting)) {
-        context.advance(TransferEvent::ExtractionStopped, Json::Null).await?;
-    }
-    let attempts = attempts(&context.records().await?, frozen)?;
-    if !matches!(state, Some(TransferState::Planned | TransferState::ReextractRequired)) {
-        for attempt in &attempts {
-            if !is_settled(context, attempt.attempt_id) {
-                prove_settled(context, frozen, attempt).await?;
+        Some(TransferState::Planned) => context.advance(TransferEvent::Refused, Json::Null).await?,
+        Some(TransferState::Failed) if !sealed => {}
+        Some(TransferState::ReextractRequired) => {}
+        state => {
+            if state == Some(TransferState::Extracting) {
+                context.advance(TransferEvent::ExtractionStopped, Json::Null).await?;
             }
+            retire_all(context, frozen).await?;
         }
-        prove_unpublished(context, frozen).await?;
-        for attempt in &attempts {
-            retire(context, frozen, attempt).await?;
-        }
-        context.advance(TransferEvent::Settled, Json::Null).await?;
     }
     release(context, frozen, claimed, ReleaseReason::NonpublicationAllStagesRetired).await
 }
 
-/// The claim of a frozen run under this opener's fence.
-pub(crate) fn claim<T: Target, W: World>(context: &RunContext<T, W>, frozen: &Frozen) -> Claim {
-    Claim {
-        request: frozen.request.clone(),
-        operation: frozen.operation.clone(),
-        holder: frozen.identity.invocation_key(),
-        fence: context.fence(frozen),
-        lease_seconds: LEASE_SECONDS,
+/// Proves every writer gone and the run unpublished, then drops whatever the run made.
+async fn retire_all<T: Target, W: World>(context: &RunContext<T, W>, frozen: &Frozen) -> Result<(), PortError> {
+    let attempts = attempts(&context.records().await?, frozen)?;
+    for attempt in &attempts {
+        if !is_settled(context, attempt.attempt_id) {
+            prove_settled(context, frozen, attempt).await?;
+        }
     }
-}
-
-pub(crate) fn fenced() -> PortError {
-    PortError::not_done(
-        "native_transfer.run_fenced",
-        "a later opener of this journal, or of a copy of it, has taken over: this process must not act; look at the other one",
-    )
+    prove_unpublished(context, frozen).await?;
+    for attempt in &attempts {
+        retire(context, frozen, attempt).await?;
+    }
+    publish::retire_prepared(context, frozen).await?;
+    context.advance(TransferEvent::Settled, Json::Null).await
 }
 
 /// The attempts of a run with their grants.
@@ -123,7 +113,10 @@ async fn prove_settled<T: Target, W: World>(
         }
         _ => None,
     };
-    writer.close().await?;
+    // Why not an error: the lock was granted, which is the proof. Dropping the stage asks for it again.
+    if let Err(error) = writer.close().await {
+        tracing::debug!(code = %error.code, "a session that settled an attempt did not close in order");
+    }
     let proved = context.look(|state| state.nonpublication().is_some());
     let (Some(last), Some(observation), false) = (last, observed, proved) else { return Ok(()) };
     record_partial(context, frozen, last, observation).await

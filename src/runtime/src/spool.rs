@@ -20,6 +20,7 @@ const ENCODE_ROWS: usize = 4096;
 /// The spool directory of one run.
 #[derive(Debug, Clone)]
 pub(crate) struct Spool {
+    root: PathBuf,
     directory: PathBuf,
 }
 
@@ -34,17 +35,20 @@ pub(crate) struct SealedChunk {
 }
 
 impl Spool {
-    /// The directory of a run below the journal root, created with mode 0700.
-    pub(crate) fn create(root: &Path, run_key: &str) -> Result<Self, PortError> {
-        let directory = root.join("chunks").join(run_key);
-        fs::create_dir_all(&directory).map_err(unavailable)?;
-        fs::set_permissions(&directory, Permissions::from_mode(0o700)).map_err(unavailable)?;
-        Ok(Spool { directory })
+    /// The directory of a run below the journal root. Nothing is created yet.
+    pub(crate) fn new(root: &Path, run_key: &str) -> Self {
+        Spool { root: root.to_owned(), directory: root.join("chunks").join(run_key) }
+    }
+
+    /// Creates the directory with mode 0700.
+    pub(crate) fn create(&self) -> Result<(), PortError> {
+        fs::create_dir_all(&self.directory).map_err(unavailable)?;
+        fs::set_permissions(&self.directory, Permissions::from_mode(0o700)).map_err(unavailable)
     }
 
     /// Bytes that the volume can still take from us.
     pub(crate) fn free_bytes(&self) -> Result<u64, PortError> {
-        let stat = rustix::fs::statvfs(&self.directory).map_err(|e| unavailable(e.into()))?;
+        let stat = rustix::fs::statvfs(&self.root).map_err(|e| unavailable(e.into()))?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 
