@@ -159,3 +159,17 @@ async fn a_running_statement_is_cancelled_and_leaves_nothing() {
     let left = shown(&query(&mut client, "SELECT COUNT(*) FROM t").await.unwrap());
     assert!([["Int(0)"], ["Int(1)"]].iter().any(|count| left == [count.map(str::to_owned)]), "{left:?}");
 }
+
+#[tokio::test]
+async fn a_server_that_stops_and_starts_keeps_what_was_committed_and_its_certificate() {
+    let mut server = TestServer::start();
+    let leaf = server.running().tls().leaf_der.clone();
+    let mut client = server.connect().await;
+    query(&mut client, "CREATE TABLE t (id int NOT NULL); INSERT INTO t VALUES (1)").await.unwrap();
+    query(&mut client, "BEGIN TRANSACTION; INSERT INTO t VALUES (2)").await.unwrap();
+    server.restart();
+    assert!(query(&mut client, "SELECT 1").await.is_err(), "its session has ended");
+    assert_eq!(server.running().tls().leaf_der, leaf);
+    let mut client = server.connect().await;
+    assert_eq!(count(&mut client).await, "Int(1)");
+}

@@ -1,7 +1,7 @@
 //! Cells on the wire (MS-TDS 2.2.5.5 and 2.2.7.19): encoder for results, decoder for parameters and bulk rows.
 
 use super::super::value::{
-    Bytes, Collation, Date, DateTime, DateTime2, DateTimeOffset, Decimal, SmallDateTime, SqlType, Text, Time, Value,
+    Collation, Date, DateTime, DateTime2, DateTimeOffset, Decimal, SmallDateTime, SqlType, Text, Time, Value,
 };
 use super::source::{DecodeError, Source};
 use super::type_info::{Form, WireType, token};
