@@ -16,17 +16,17 @@ impl Name {
         self.parts.last().map_or("", String::as_str)
     }
 
-    fn from_end(&self, index: usize) -> Option<&str> {
+    fn nth_last(&self, index: usize) -> Option<&str> {
         let at = self.parts.len().checked_sub(index + 1)?;
         Some(self.parts[at].as_str()).filter(|p| !p.is_empty())
     }
 
     pub(crate) fn schema(&self) -> Option<&str> {
-        self.from_end(1)
+        self.nth_last(1)
     }
 
     pub(crate) fn database(&self) -> Option<&str> {
-        self.from_end(2)
+        self.nth_last(2)
     }
 
     /// The name as messages show it.

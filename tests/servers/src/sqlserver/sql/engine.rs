@@ -197,6 +197,7 @@ impl Engine {
     ///
     /// # Errors
     /// 18456 for a wrong name or password, 4060 for a database that cannot be opened.
+    #[allow(clippy::too_many_lines, reason = "most lines are the first values of a session's fields")]
     pub fn login(self: &Arc<Self>, request: &LoginRequest) -> std::result::Result<Session, SqlError> {
         let id = self.free_id();
         let store_session = store::Session::new(SessionId(id));

@@ -76,10 +76,6 @@ pub(crate) fn unknown_procedure(name: &str) -> SqlError {
     new(2812, 16, 62, &format!("Could not find stored procedure '{name}'."))
 }
 
-pub(crate) fn unknown_function(name: &str) -> SqlError {
-    new(195, 15, 10, &format!("'{name}' is not a recognized built-in function name."))
-}
-
 pub(crate) fn permission_on_object(action: &str, object: &str, database: &str, schema: &str) -> SqlError {
     let message = format!(
         "The {action} permission was denied on the object '{object}', database '{database}', schema '{schema}'."

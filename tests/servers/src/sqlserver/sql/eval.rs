@@ -50,7 +50,7 @@ impl X {
             }
             Self::Sys(function, args) => {
                 let values = eval_all(args, cx, row)?;
-                sysfn::call(*function, cx, &values)
+                sysfn::call(function, cx, &values)
             }
             Self::UserFunc(call) => function::call_scalar(call, cx, row),
             Self::Scalar(sub) => scalar_subquery(sub, cx, row),

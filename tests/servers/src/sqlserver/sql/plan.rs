@@ -76,6 +76,7 @@ pub(crate) struct CompareX {
 #[derive(Debug)]
 pub(crate) struct FuncX {
     pub(crate) function: ScalarFunction,
+    #[allow(dead_code, reason = "read by Debug, which tells group keys apart")]
     pub(crate) keywords: String,
 }
 

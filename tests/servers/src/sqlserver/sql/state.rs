@@ -11,7 +11,7 @@ use super::error::{self, Result};
 use super::stmt::{InsertBulk, Stmt};
 use crate::sqlserver::store::catalog::{DatabaseId, ObjectId, PrincipalId};
 use crate::sqlserver::store::{self, Transaction};
-use crate::sqlserver::value::{Date, DateFormat, DateTime2, FunctionContext, SqlType, Value};
+use crate::sqlserver::value::{DateFormat, DateTime2, FunctionContext, SqlType, Value};
 
 /// Isolation levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -304,11 +304,6 @@ pub(crate) fn function_context() -> FunctionContext {
         date_format: DateFormat::Mdy,
         random_state: AtomicU64::new(u64::from_le_bytes(seed)),
     }
-}
-
-/// Today as `date`.
-pub(crate) fn today() -> Date {
-    Date { days: now_utc().days }
 }
 
 /// State and output of a running statement.

@@ -435,8 +435,6 @@ pub(crate) enum PermissionVerb {
 /// What a permission is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Securable {
-    Database,
-    Server,
     Schema(String),
     Object(Name),
     Principal(String),

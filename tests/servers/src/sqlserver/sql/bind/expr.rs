@@ -44,7 +44,7 @@ pub(crate) fn literal(literal: &Literal) -> Result<(Value, SqlType)> {
         Literal::Null => (Value::Null, SqlType::Null),
         Literal::Number(text) | Literal::Float(text) => match text.strip_prefix('-') {
             // The parser folds a minus into the literal, so that the smallest int is an int.
-            Some(digits) if digits == "2147483648" => (Value::Int(i32::MIN), SqlType::Int),
+            Some("2147483648") => (Value::Int(i32::MIN), SqlType::Int),
             Some(digits) => {
                 let (value, ty) = value::number_literal(digits)?;
                 (value::unary(UnaryOperator::Minus, &value, &ty)?, ty)
@@ -72,10 +72,18 @@ pub(crate) fn convert(typed: Typed, to: SqlType) -> Result<X> {
         return Ok(typed.x);
     }
     value::check_conversion(&typed.ty, &to, Strictness::Implicit)?;
-    if let X::Const(v) = &typed.x {
-        if v.is_null() {
-            return Ok(typed.x);
-        }
+    if let X::Const(v) = &typed.x
+        && v.is_null()
+    {
+        return Ok(typed.x);
+    }
+    // A constant is converted once; one that cannot be is an error of the row, if a row comes.
+    // Texts of dates depend on SET DATEFORMAT, which is known only when the statement runs.
+    if let X::Const(v) = &typed.x
+        && !(typed.ty.is_character() && to.is_temporal())
+        && let Ok(value) = value::cast(v, &typed.ty, &to, &CastOptions::IMPLICIT)
+    {
+        return Ok(X::Const(value));
     }
     Ok(X::Cast(Box::new(CastX {
         expr: typed.x,
@@ -417,10 +425,30 @@ impl Binder<'_, '_> {
     }
 }
 
+/// Converts a constant operand to the type of the comparison once, not for each row.
+fn settle_constant(operand: &mut Typed, common: SqlType) -> bool {
+    let X::Const(v) = &operand.x else { return false };
+    if v.is_null() || operand.ty == common || operand.ty.is_character() && common.is_character() {
+        return false;
+    }
+    match value::cast(v, &operand.ty, &common, &CastOptions::IMPLICIT) {
+        Ok(value) => {
+            operand.x = X::Const(value);
+            operand.ty = common;
+            true
+        }
+        Err(_) => false,
+    }
+}
+
 /// A comparison of bound operands.
 pub(crate) fn compare(op: BinOp, mut left: Typed, mut right: Typed) -> Result<X> {
     unify_collation(&mut left, &mut right, comparison_name(op))?;
-    let comparison = Comparison::resolve(comparison_name(op), &left.ty, &right.ty)?;
+    let mut comparison = Comparison::resolve(comparison_name(op), &left.ty, &right.ty)?;
+    let common = comparison.operand_type();
+    if settle_constant(&mut left, common) | settle_constant(&mut right, common) {
+        comparison = Comparison::resolve(comparison_name(op), &left.ty, &right.ty)?;
+    }
     let (left_type, right_type) = (left.ty, right.ty);
     Ok(X::Compare(op, Box::new(CompareX { comparison, left: left.x, left_type, right: right.x, right_type })))
 }

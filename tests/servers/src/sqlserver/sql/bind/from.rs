@@ -91,10 +91,10 @@ impl Binder<'_, '_> {
         scope: usize,
         sight: Sight,
     ) -> Result<(Node, (usize, usize))> {
-        if sight == Sight::Lateral {
-            if let Some(bound) = self.bind_inline(query, alias, columns, scope)? {
-                return Ok(bound);
-            }
+        if sight == Sight::Lateral
+            && let Some(bound) = self.bind_inline(query, alias, columns, scope)?
+        {
+            return Ok(bound);
         }
         let parent = if sight == Sight::Lateral { Some(scope) } else { self.parent_of(scope) };
         let mark = self.outer_refs.len();

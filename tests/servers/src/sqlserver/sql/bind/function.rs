@@ -10,7 +10,7 @@ use super::Binder;
 use super::aggregate::aggregate_of;
 use super::expr::case_of;
 use super::window::window_of;
-use crate::sqlserver::value::{Argument, Coercibility, Collation, SqlType, Value, resolve_function};
+use crate::sqlserver::value::{Argument, Coercibility, Collation, Value, resolve_function};
 
 /// Functions whose first argument is a date part.
 const DATE_PART_FUNCTIONS: &[&str] =

@@ -22,7 +22,7 @@ use crate::sqlserver::store::catalog::{DatabaseId, SchemaId};
 use crate::sqlserver::value::{Coercibility, Collation, SqlType};
 
 pub(crate) use aggregate::walk;
-pub(crate) use expr::{compare, convert};
+pub(crate) use expr::convert;
 pub(crate) use from::{cross_join, derived_cols as derived_columns, mark_present};
 pub(crate) use pushdown::{place_conditions, set_needed, split_and};
 pub(crate) use query::rename;

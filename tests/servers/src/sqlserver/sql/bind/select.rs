@@ -174,10 +174,10 @@ impl Binder<'_, '_> {
         let mut found = false;
         let mut slots = Vec::new();
         for source in &self.scopes[scope].sources {
-            if let Some(name) = qualifier {
-                if !super::source_matches(source, &name.parts) {
-                    continue;
-                }
+            if let Some(name) = qualifier
+                && !super::source_matches(source, &name.parts)
+            {
+                continue;
             }
             found = true;
             for (at, col) in source.cols.iter().enumerate() {
@@ -309,16 +309,16 @@ impl Binder<'_, '_> {
                 "A constant expression was encountered in the ORDER BY list, position 1.",
             ));
         }
-        if let Expr::Column(name) = expr {
-            if name.parts.len() == 1 {
-                let mut hits = (0..cols.len()).filter(|at| same_name(&cols[*at].name, name.base()));
-                if let Some(at) = hits.next() {
-                    let same = |other: usize| format!("{:?}", project[other]) == format!("{:?}", project[at]);
-                    if hits.any(|other| !same(other)) {
-                        return Err(error::plain(209, &format!("Ambiguous column name '{}'.", name.base())));
-                    }
-                    return Ok(chosen(at));
+        if let Expr::Column(name) = expr
+            && name.parts.len() == 1
+        {
+            let mut hits = (0..cols.len()).filter(|at| same_name(&cols[*at].name, name.base()));
+            if let Some(at) = hits.next() {
+                let same = |other: usize| format!("{:?}", project[other]) == format!("{:?}", project[at]);
+                if hits.any(|other| !same(other)) {
+                    return Err(error::plain(209, &format!("Ambiguous column name '{}'.", name.base())));
                 }
+                return Ok(chosen(at));
             }
         }
         self.bind_scalar(expr, scope)

@@ -10,7 +10,7 @@ use super::super::{catalog, lookup, permission, storage};
 use super::query::rename;
 use super::{Binder, same_name};
 use crate::sqlserver::store::ReadMode;
-use crate::sqlserver::store::catalog::{Object, ObjectBody, ObjectId};
+use crate::sqlserver::store::catalog::{Object, ObjectBody};
 use crate::sqlserver::value::Coercibility;
 
 type Bound = (Node, (usize, usize));
@@ -195,11 +195,6 @@ impl Binder<'_, '_> {
         let range = self.add_source(scope, alias, schema, cols)?;
         let rows = source.rows;
         Ok((Node::Virtual(Box::new(VirtualNode { source, rows, args, base: range.0, width })), range))
-    }
-
-    /// Columns and id of the table that a data change names, with its write locks.
-    pub(crate) fn locked_target(&mut self, id: ObjectId) -> Option<Arc<Object>> {
-        self.cx.st.txn().object(id)
     }
 }
 

@@ -12,12 +12,12 @@ use super::ast::Name;
 use super::bind::Binder;
 use super::error::Result;
 use super::lookup;
-use super::plan::{Row, VirtualRows};
+use super::plan::VirtualRows;
 use super::state::{Cx, datetime_from_micros};
 use crate::sqlserver::store::catalog::{DatabaseId, Object};
 use crate::sqlserver::value::{Collation, SqlType, Value};
 
-pub(crate) use objects::{ConstraintRow, constraints_of};
+pub(crate) use objects::constraints_of;
 pub(crate) use space::used_pages;
 
 /// A view or table function whose rows are computed.
@@ -181,8 +181,3 @@ macro_rules! row {
     ($($value:expr),* $(,)?) => { vec![$($value),*] };
 }
 pub(super) use row;
-
-/// No rows: the feature behind the view does not exist here.
-pub(super) fn empty(_cx: &mut Cx<'_>, _source: &Source, _args: &[Value]) -> Result<Vec<Row>> {
-    Ok(Vec::new())
-}

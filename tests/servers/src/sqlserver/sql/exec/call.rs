@@ -131,7 +131,7 @@ fn call_stored(cx: &mut Cx<'_>, object: &Arc<Object>, call: ProcedureCall) -> Re
     let before_count = cx.st.trancount;
     let flow = run_module(cx, frame, |cx| run_scope(cx, body), |cx| output_values(cx, &module.params, &call.args))?;
     let (flow, outputs) = flow;
-    if cx.st.trancount != before_count && cx.st.trancount > 0 | before_count {
+    if cx.st.trancount != before_count {
         let message = format!(
             "Transaction count after EXECUTE indicates a mismatching number of BEGIN and COMMIT statements. Previous count = {before_count}, current count = {}.",
             cx.st.trancount

@@ -114,10 +114,11 @@ fn check_name(name: &str, names: &[String]) -> Result<()> {
 fn check_variables(expr: &Expr, names: &[String]) -> Result<()> {
     let mut missing = None;
     super::super::bind::walk(expr, &mut |e| {
-        if let Expr::Var(name) = e {
-            if missing.is_none() && check_name(name, names).is_err() {
-                missing = Some(name.clone());
-            }
+        if let Expr::Var(name) = e
+            && missing.is_none()
+            && check_name(name, names).is_err()
+        {
+            missing = Some(name.clone());
         }
     });
     missing.map_or(Ok(()), |name| Err(error::undeclared(&name)))

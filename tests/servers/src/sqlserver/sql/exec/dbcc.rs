@@ -57,14 +57,14 @@ fn check_identity(cx: &mut Cx<'_>, args: &[Expr]) -> Result<()> {
         Some(Value::String(word)) => word.to_string().to_ascii_lowercase(),
         _ => String::new(),
     };
-    if word == "reseed" {
-        if let Some(value) = texts.get(2) {
-            let new = super::dml::integer_of(value).unwrap_or(0);
-            let txn = cx.st.txn();
-            // In a table that never had a row the new value is the first one, else the last one used.
-            let last = if current.is_none() { new - identity.increment } else { new };
-            txn.set_counter(key, Some(last));
-        }
+    if word == "reseed"
+        && let Some(value) = texts.get(2)
+    {
+        let new = super::dml::integer_of(value).unwrap_or(0);
+        let txn = cx.st.txn();
+        // In a table that never had a row the new value is the first one, else the last one used.
+        let last = if current.is_none() { new - identity.increment } else { new };
+        txn.set_counter(key, Some(last));
     }
     let message = format!("Checking identity information: current identity value '{shown}'.");
     cx.out.info(&placed(cx, error::new(7998, 0, 1, &message)));

@@ -14,13 +14,12 @@ pub(crate) mod transaction;
 pub(crate) mod trigger;
 
 use super::api::{Done, SqlError};
-use super::error::{self, BATCH_ABORTED, CANCELLED, CLOSED, Result, SCOPE_ABORTED};
+use super::error::{self, BATCH_ABORTED, CLOSED, Result, SCOPE_ABORTED};
 use super::parse;
 use super::state::Cx;
 use super::stmt::{Kind, Stmt};
 
 pub(crate) use call::{Argument, ProcedureCall, Returned, call_procedure, execute_text, leave_frame};
-pub(crate) use query::run_query;
 pub(crate) use security::alter_role;
 
 /// Where control goes after a statement.
@@ -92,10 +91,11 @@ fn report_compile_error(cx: &mut Cx<'_>, e: SqlError) -> Result<Flow> {
 
 /// Ends an autocommit transaction in which nothing was done.
 pub(crate) fn discard_idle(cx: &mut Cx<'_>) {
-    if cx.st.trancount == 0 && cx.st.hold == 0 {
-        if let Some(txn) = cx.st.txn.take() {
-            txn.rollback();
-        }
+    if cx.st.trancount == 0
+        && cx.st.hold == 0
+        && let Some(txn) = cx.st.txn.take()
+    {
+        txn.rollback();
     }
     if let Some(txn) = cx.st.variable_txn.take() {
         txn.rollback();
@@ -199,11 +199,11 @@ fn undo_statement(
     if cx.st.trancount == 0 && cx.st.hold == 0 {
         txn.rollback();
         cx.st.txn = None;
-    } else if let Some(mark) = mark {
-        if txn.is_active() {
-            txn.rollback_to_mark(mark);
-            txn.end_statement();
-        }
+    } else if let Some(mark) = mark
+        && txn.is_active()
+    {
+        txn.rollback_to_mark(mark);
+        txn.end_statement();
     }
 }
 
@@ -307,11 +307,6 @@ pub(crate) fn done(cx: &mut Cx<'_>, command: u16, count: Option<u64>) -> Result<
 pub(crate) fn done_plain(cx: &mut Cx<'_>) -> Result<Flow> {
     done(cx, super::api::cmd::OTHER, None)?;
     Ok(Flow::Next)
-}
-
-/// Whether the marker means that the request was cancelled.
-pub(crate) fn is_cancel(e: &SqlError) -> bool {
-    e.number == CANCELLED
 }
 
 #[allow(clippy::too_many_lines, reason = "one flat table from kind to executor")]

@@ -252,13 +252,13 @@ pub(super) fn drop_principal(cx: &mut Cx<'_>, kind: ObjectKind, if_exists: bool,
     if kind == ObjectKind::Role && memberships.iter().any(|m| m.role == found.id) {
         return Err(error::plain(15144, "The role has members. It must be empty before it can be dropped."));
     }
-    if let Scope::Database(database) = scope {
-        if txn.schemas(database).iter().any(|s| s.owner == found.id) {
-            return Err(error::plain(
-                15138,
-                "The database principal owns a schema in the database, and cannot be dropped.",
-            ));
-        }
+    if let Scope::Database(database) = scope
+        && txn.schemas(database).iter().any(|s| s.owner == found.id)
+    {
+        return Err(error::plain(
+            15138,
+            "The database principal owns a schema in the database, and cannot be dropped.",
+        ));
     }
     let mut keys: Vec<CatalogKey> = memberships
         .into_iter()
@@ -359,8 +359,7 @@ fn place_of(cx: &mut Cx<'_>, on: Option<&Securable>, permission: &str) -> Result
         None if SERVER_PERMISSIONS.contains(&permission) => {
             Place { scope: Scope::Server, class: 100, major: 0, object: None }
         }
-        None | Some(Securable::Database) => Place { scope, class: 0, major: 0, object: None },
-        Some(Securable::Server) => Place { scope: Scope::Server, class: 100, major: 0, object: None },
+        None => Place { scope, class: 0, major: 0, object: None },
         Some(Securable::DatabaseNamed(name)) => {
             let txn = cx.st.txn();
             let found = txn.find_database(name).ok_or_else(|| unknown(name))?;

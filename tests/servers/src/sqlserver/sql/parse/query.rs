@@ -67,10 +67,10 @@ impl Parser<'_> {
         let mut recursion = None;
         let mut ahead = 0;
         while self.token(ahead).tok != Tok::End && !self.is_op_at(ahead, ")") {
-            if self.is_kw_at(ahead, "maxrecursion") {
-                if let Tok::Number(n) = &self.token(ahead + 1).tok {
-                    recursion = n.parse().ok();
-                }
+            if self.is_kw_at(ahead, "maxrecursion")
+                && let Tok::Number(n) = &self.token(ahead + 1).tok
+            {
+                recursion = n.parse().ok();
             }
             ahead += 1;
         }
@@ -183,12 +183,12 @@ impl Parser<'_> {
         if let Some(item) = self.qualified_star() {
             return Ok(item);
         }
-        if let Tok::Var(var) = self.peek().clone() {
-            if let Some((op, width)) = self.assignment_operator(1) {
-                self.at += 1 + width;
-                let expr = self.expr()?;
-                return Ok(Item::Assign { var, op, expr });
-            }
+        if let Tok::Var(var) = self.peek().clone()
+            && let Some((op, width)) = self.assignment_operator(1)
+        {
+            self.at += 1 + width;
+            let expr = self.expr()?;
+            return Ok(Item::Assign { var, op, expr });
         }
         // `alias = expr`
         if (self.is_ident() || matches!(self.peek(), Tok::Str { .. })) && self.is_op_at(1, "=") {

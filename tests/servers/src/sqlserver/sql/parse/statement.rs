@@ -350,10 +350,10 @@ impl Parser<'_> {
         if self.is_any_kw(&["tran", "transaction"]) {
             self.advance();
             let name = self.optional_name_or_var()?;
-            if self.take_kws(&["with", "mark"]) {
-                if let Tok::Str { .. } = self.peek() {
-                    self.advance();
-                }
+            if self.take_kws(&["with", "mark"])
+                && let Tok::Str { .. } = self.peek()
+            {
+                self.advance();
             }
             return Ok(Kind::Begin { name });
         }
@@ -554,7 +554,7 @@ impl Parser<'_> {
     /// A constant, a variable, or a bare word that stands for a string.
     fn exec_value(&mut self) -> Result<Expr> {
         match self.peek().clone() {
-            Tok::Word { text, quoted } if !(text.eq_ignore_ascii_case("null") && !quoted) => {
+            Tok::Word { text, quoted } if quoted || !text.eq_ignore_ascii_case("null") => {
                 let name = self.name()?;
                 Ok(Expr::Literal(Literal::Str { text: name.display(), national: true }))
             }

@@ -92,10 +92,10 @@ impl Accumulator {
             self.seen_null = true;
             return Ok(());
         }
-        if let Some(seen) = &mut self.distinct {
-            if !seen.insert(hash_key(&value, &aggregate.arg_type)) {
-                return Ok(());
-            }
+        if let Some(seen) = &mut self.distinct
+            && !seen.insert(hash_key(&value, &aggregate.arg_type))
+        {
+            return Ok(());
         }
         self.rows += 1;
         match aggregate.kind {
@@ -144,12 +144,11 @@ impl Accumulator {
 
     fn add_text(&mut self, value: Value, aggregate: &AggregateX, cx: &mut Cx<'_>, row: &[Value]) -> Result<()> {
         let Value::String(text) = value else { return Ok(()) };
-        if self.texts.is_empty() {
-            if let Some(separator) = &aggregate.separator {
-                if let Value::String(text) = separator.eval(cx, row)? {
-                    self.separator = text;
-                }
-            }
+        if self.texts.is_empty()
+            && let Some(separator) = &aggregate.separator
+            && let Value::String(text) = separator.eval(cx, row)?
+        {
+            self.separator = text;
         }
         let mut key = Vec::new();
         for order in &aggregate.order {

@@ -13,6 +13,9 @@ struct Group {
     states: Vec<Accumulator>,
 }
 
+/// Groups of one grouping set and their places by key.
+type Groups = (HashMap<Vec<u8>, usize>, Vec<Group>);
+
 impl GroupPlan {
     fn states(&self) -> Vec<Accumulator> {
         self.aggregates.iter().map(Accumulator::new).collect()
@@ -31,8 +34,7 @@ impl GroupPlan {
             let group = Group { keys: Row::new(), states };
             return self.emit(group, &[], cx, sink);
         }
-        let mut sets: Vec<(HashMap<Vec<u8>, usize>, Vec<Group>)> =
-            self.sets.iter().map(|_| (HashMap::new(), Vec::new())).collect();
+        let mut sets: Vec<Groups> = self.sets.iter().map(|_| (HashMap::new(), Vec::new())).collect();
         if startup {
             plan.from.run(cx, &mut row, &mut |cx, row| {
                 let mut keys = Row::with_capacity(self.keys.len());

@@ -60,10 +60,10 @@ impl SelectPlan {
         let startup = all_true(&self.startup, cx, &[])?;
         if let Some(group) = &self.group {
             return group.run(self, startup, cx, &mut |cx, row| {
-                if let Some(having) = &self.having {
-                    if having.test(cx, row)? != Some(true) {
-                        return Ok(Step::More);
-                    }
+                if let Some(having) = &self.having
+                    && having.test(cx, row)? != Some(true)
+                {
+                    return Ok(Step::More);
                 }
                 sink(cx, row)
             });

@@ -214,10 +214,11 @@ pub(crate) fn drop_temporary(cx: &mut Cx<'_>, tables: &[ObjectId]) {
             let _gone = owner.remove(&CatalogKey::Object(*id));
         }
     }
-    if cx.st.trancount == 0 && cx.st.hold == 0 {
-        if let Some(txn) = cx.st.txn.take() {
-            // Nothing is logged for tempdb; a failure here leaves a table that the session's end removes.
-            let _ended = txn.commit();
-        }
+    if cx.st.trancount == 0
+        && cx.st.hold == 0
+        && let Some(txn) = cx.st.txn.take()
+    {
+        // Nothing is logged for tempdb; a failure here leaves a table that the session's end removes.
+        let _ended = txn.commit();
     }
 }

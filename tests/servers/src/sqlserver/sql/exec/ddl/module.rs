@@ -21,10 +21,10 @@ fn body_of(cx: &mut Cx<'_>, create: &CreateModule, module: Module, place: &super
         ModuleBody::TableFunction { .. } => ObjectBody::TableFunction(module),
         ModuleBody::Trigger { table, instead, events, .. } => {
             let mut name = table.clone();
-            if name.schema().is_none() {
-                if let Some(schema) = lookup::schema(cx, place.database, place.schema) {
-                    name = Name { parts: vec![schema.name.clone(), name.base().to_owned()] };
-                }
+            if name.schema().is_none()
+                && let Some(schema) = lookup::schema(cx, place.database, place.schema)
+            {
+                name = Name { parts: vec![schema.name.clone(), name.base().to_owned()] };
             }
             let parent = find_locked(cx, &name)?;
             let parent = parent.filter(|o| matches!(o.body, ObjectBody::Table(_) | ObjectBody::View(_)));
@@ -119,12 +119,11 @@ pub(super) fn create(cx: &mut Cx<'_>, create: &CreateModule) -> Result<()> {
     }
     let mut place = place(cx, &create.name)?;
     // A trigger lives in the schema of its table.
-    if let ModuleBody::Trigger { table, .. } = &create.body {
-        if create.name.schema().is_none() {
-            if let Some(parent) = lookup::find(cx, table) {
-                place.schema = parent.schema;
-            }
-        }
+    if let ModuleBody::Trigger { table, .. } = &create.body
+        && create.name.schema().is_none()
+        && let Some(parent) = lookup::find(cx, table)
+    {
+        place.schema = parent.schema;
     }
     let action = match create.kind {
         ModuleKind::View => Some("CREATE VIEW"),

@@ -10,7 +10,7 @@ use super::super::super::stmt::{
 };
 use super::super::super::{deparse, lookup, permission, storage, types};
 use super::super::dml::{bind_condition_text, bind_text};
-use super::{Place, check_free, find_locked, new_object, note_temporary, place, put};
+use super::{Place, check_free, new_object, note_temporary, place, put};
 use crate::sqlserver::store::catalog::{
     Check, Column, Computed, DBO_SCHEMA, DefaultConstraint, ForeignKey, Identity, Index, IndexKey, KeyConstraint,
     Object, ObjectBody, ObjectId, ReferentialAction, TEMPDB, TableDef,
@@ -401,7 +401,11 @@ impl Builder {
         txn.object(self.object.id).is_some()
     }
 
-    #[allow(clippy::too_many_arguments, reason = "the parts of one constraint")]
+    #[allow(
+        clippy::too_many_arguments,
+        clippy::too_many_lines,
+        reason = "one constraint, its parts checked in SQL Server's order"
+    )]
     fn add_foreign(
         &mut self,
         cx: &mut Cx<'_>,
@@ -712,11 +716,6 @@ pub(crate) fn create_from_columns(cx: &mut Cx<'_>, name: &Name, cols: &[OutCol])
     put(cx, object)?;
     note_temporary(cx, &place, id);
     Ok(id)
-}
-
-/// Finds a table by name for a change of its definition.
-pub(super) fn locked_table(cx: &mut Cx<'_>, name: &Name) -> Result<Option<std::sync::Arc<Object>>> {
-    Ok(find_locked(cx, name)?.filter(|o| o.table().is_some()))
 }
 
 /// Facets of a type as written, for alias types.

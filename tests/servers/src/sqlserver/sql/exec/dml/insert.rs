@@ -131,12 +131,13 @@ impl Inserter {
         for row in &self.referenced {
             self.table.check_references(row, cx, "INSERT")?;
         }
-        if self.table.identity.is_some() && self.changes.count > 0 {
-            if let Some(value) = &self.last_identity {
-                cx.st.identity_value = Some(value.clone());
-                if let Some(scope) = cx.st.scope_identity.last_mut() {
-                    *scope = Some(value.clone());
-                }
+        if self.table.identity.is_some()
+            && self.changes.count > 0
+            && let Some(value) = &self.last_identity
+        {
+            cx.st.identity_value = Some(value.clone());
+            if let Some(scope) = cx.st.scope_identity.last_mut() {
+                *scope = Some(value.clone());
             }
         }
         Ok(self.changes)

@@ -1,5 +1,6 @@
 //! MERGE.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -158,11 +159,10 @@ fn discover(
             (true, true) => MergeMatch::NotMatchedBySource,
         };
         for (at, clause) in clauses.iter().enumerate().filter(|(_, c)| c.matched == case) {
-            if let Some(condition) = &clause.condition {
-                if condition.test(cx, row)? != Some(true) {
+            if let Some(condition) = &clause.condition
+                && condition.test(cx, row)? != Some(true) {
                     continue;
                 }
-            }
             if let Action::Insert { .. } = clause.action {
                 work.inserts.push((row.clone(), at));
                 break;
@@ -222,11 +222,11 @@ fn perform(
     let mut inserters: HashMap<usize, Inserter> = HashMap::new();
     for (row, at) in work.inserts {
         let Action::Insert { columns, values, width } = &clauses[at].action else { continue };
-        if !inserters.contains_key(&at) {
+        if let Entry::Vacant(place) = inserters.entry(at) {
             let own = Table::open(cx, Arc::clone(&table.object), table.variable)?;
             let mut inserter = Inserter::new(cx, own, columns, *width)?;
             inserter.keep = true;
-            inserters.insert(at, inserter);
+            place.insert(inserter);
         }
         let mut source = Row::with_capacity(values.len());
         for (x, _) in values {

@@ -24,7 +24,7 @@ use crate::sqlserver::store::catalog::{Object, ObjectBody};
 use crate::sqlserver::value::Value;
 
 pub(crate) use delete::delete;
-pub(crate) use insert::{Inserter, insert};
+pub(crate) use insert::insert;
 pub(crate) use merge::merge;
 pub(crate) use table::{Table, bind_condition_text, bind_text, identity_range, integer_of, integer_value, qualified};
 pub(crate) use update::update;
@@ -63,17 +63,17 @@ pub(super) fn open_target(
         Target::Table(name, hints) => {
             let mut hints = *hints;
             let mut real = name.clone();
-            if name.parts.len() == 1 {
-                if let Some((found, more)) = alias_target(from, name.base()) {
-                    match found {
-                        Target::Table(found, _) => real = found,
-                        Target::Var(var) => return open_target(binder, &Target::Var(var), &[], action),
-                    }
-                    hints.tablock |= more.tablock;
-                    hints.tablockx |= more.tablockx;
-                    hints.holdlock |= more.holdlock;
-                    hints.readpast |= more.readpast;
+            if name.parts.len() == 1
+                && let Some((found, more)) = alias_target(from, name.base())
+            {
+                match found {
+                    Target::Table(found, _) => real = found,
+                    Target::Var(var) => return open_target(binder, &Target::Var(var), &[], action),
                 }
+                hints.tablock |= more.tablock;
+                hints.tablockx |= more.tablockx;
+                hints.holdlock |= more.holdlock;
+                hints.readpast |= more.readpast;
             }
             if super::super::catalog::find(binder, &real)?.is_some() {
                 return Err(error::plain(259, "Ad hoc updates to system catalogs are not allowed."));
