@@ -70,8 +70,8 @@ trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
 fresh_state
-start clickhouse --user demo --https-listen 127.0.0.1:0
-start sqlserver --database demo
+start clickhouse --user demo --https-listen 127.0.0.1:0 --query-log "$state/clickhouse.queries"
+start sqlserver --database demo --query-log "$state/sqlserver.queries"
 
 arguments=(--state "$state" --native-transfer "$target/debug/native-transfer")
 [ "${KEEP:-}" != 1 ] || arguments+=(--write-env)
