@@ -1,11 +1,13 @@
 //! The driver: one run from its first look to custody released, and what each end of it means.
 
+mod resume;
+
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use contract::canon::Json;
 use contract::capacity as space;
-use contract::custody::{CustodyState, ReleaseReason};
+use contract::custody::ReleaseReason;
 use contract::encode::RowEncoder;
 use contract::error::{Fate, PortError, Refusal};
 use contract::layout::WireLayout;
@@ -30,10 +32,12 @@ use crate::observations::Observations;
 use crate::pipeline;
 use crate::progress::{Progress, Stage};
 use crate::publish;
-use crate::records::{self, ADMISSION, FAILURE, FROZEN};
+use crate::records::{self, ADMISSION, FAILURE};
 use crate::report::{End, Outcome};
 use crate::sealed::{self, Sealed};
 use crate::settle;
+
+use self::resume::Unloaded;
 
 /// How long publication waits for its applocks, milliseconds (contract.md 6.5).
 const PUBLICATION_LOCK_TIMEOUT_MS: u32 = 300_000;
@@ -135,23 +139,6 @@ impl<F: SourceFactory, T: Target, W: World> Driver<F, T, W> {
             Ok(None) => self.begin().await,
             Ok(Some(frozen)) => self.resume(frozen).await,
         }
-    }
-
-    /// What earlier processes left: the frozen run, and its state through the same fold as in the live run.
-    async fn load(&self) -> Result<Option<Frozen>, Unloaded> {
-        let records = self.context.records().await.map_err(Unloaded::Unreadable)?;
-        let document = records.last(FROZEN).map_err(Unloaded::Unreadable)?;
-        let Some(document) = document else { return Ok(None) };
-        let frozen = Frozen::from_document(&document).map_err(Unloaded::Unreadable)?;
-        if frozen.plan_sha256 != admit::plan_digest(&self.context.plan) {
-            let refusal = Refusal::new(
-                "mssql_native.configuration_changed",
-                "this run id belongs to another manifest or interval: use the original file, or a new run id",
-            );
-            return Err(Unloaded::OtherPlan(Box::new(frozen), PortError::from(refusal)));
-        }
-        self.context.refresh().await.map_err(Unloaded::Unreadable)?;
-        Ok(Some(frozen))
     }
 
     /// A run that nobody began.
@@ -329,101 +316,6 @@ impl<F: SourceFactory, T: Target, W: World> Driver<F, T, W> {
         }
     }
 
-    /// A run that an earlier process began.
-    async fn resume(self, frozen: Frozen) -> End {
-        let Some(transfer) = self.context.transfer() else { return self.resume_unclaimed(&frozen).await };
-        let claimed = match self.claimed() {
-            Ok(claimed) => claimed,
-            Err(error) => return End::Held(error),
-        };
-        let sealed = match self.context.look(|state| Sealed::restore(state, &frozen)) {
-            Ok(sealed) => sealed,
-            Err(error) => return End::Held(error),
-        };
-        if transfer.is_finished() {
-            return self.finished(&frozen, transfer.state, sealed).await;
-        }
-        if let Err(error) = self.context.raise_fence(&frozen).await {
-            return if sealed.is_some() { self.after_eof(error) } else { End::CustodyUnknown { error, cleanup: None } };
-        }
-        match sealed {
-            Some(sealed) if transfer.state != TransferState::ReextractRequired => match self.scope {
-                Scope::Extract | Scope::Admit => End::Extracted { rows: sealed.rows },
-                Scope::Run | Scope::Publish if transfer.state == TransferState::Failed => {
-                    self.settle(&frozen, &claimed, publish::absence_proved()).await
-                }
-                Scope::Run | Scope::Publish => self.publish(&frozen, &claimed, &sealed).await,
-            },
-            _ if self.scope == Scope::Publish => End::Held(nothing_sealed()),
-            _ => self.settle(&frozen, &claimed, interrupted()).await,
-        }
-    }
-
-    /// A frozen run without a recorded claim: whether the claim was made is decided by repeating it, then it is settled.
-    async fn resume_unclaimed(&self, frozen: &Frozen) -> End {
-        match self.holds(frozen).await {
-            Ok(true) => {}
-            Ok(false) => return End::ReextractRequired(interrupted()),
-            Err(error) => return End::CustodyUnknown { error, cleanup: None },
-        }
-        if self.scope == Scope::Publish {
-            return End::Held(nothing_sealed());
-        }
-        // Why first: a claim of the earlier process that still arrives is then refused.
-        if let Err(error) = self.context.raise_fence(frozen).await {
-            return End::CustodyUnknown { error, cleanup: None };
-        }
-        match claim::claim(&self.context, frozen).await {
-            Ok(claimed) => self.settle(frozen, &claimed, interrupted()).await,
-            Err(Unclaimed::Held(error)) => self.forget_claim(frozen, error).await,
-            Err(Unclaimed::NotMade(error) | Unclaimed::Open(error)) => {
-                self.note_failure(&error).await;
-                End::CustodyUnknown { error, cleanup: None }
-            }
-        }
-    }
-
-    /// A run that has nothing left to do.
-    async fn finished(&self, frozen: &Frozen, state: TransferState, sealed: Option<Sealed>) -> End {
-        // A crash near the end leaves our own custody record behind, which follows the target's, or chunk files.
-        let reason = match (state, &sealed) {
-            (TransferState::Succeeded, Some(sealed)) if sealed.receipts.is_empty() => {
-                ReleaseReason::EmptyCompletionCleanup
-            }
-            (TransferState::Succeeded, _) => ReleaseReason::PublishedCleanup,
-            _ => ReleaseReason::NonpublicationAllStagesRetired,
-        };
-        let released = match self.holds(frozen).await {
-            Ok(true) => settle::release_local(&self.context, frozen, reason).await,
-            Ok(false) => self.context.spool.clear(),
-            Err(error) => Err(error),
-        };
-        if let Err(error) = released {
-            return self.after_eof(error);
-        }
-        let confirmed = self.context.look(|state| state.facts(TransferEvent::PublicationConfirmed.text()).cloned());
-        match (confirmed.map(|document| publish::receipt_from(&document)), sealed) {
-            (Some(Ok(receipt)), Some(sealed)) => {
-                End::Succeeded { rows: sealed.rows, chunks: sealed.receipts.len() as u64, receipt }
-            }
-            (Some(Err(error)), _) => End::Held(error),
-            _ => End::ReextractRequired(interrupted()),
-        }
-    }
-
-    /// What the claim returned, from the journal.
-    fn claimed(&self) -> Result<Claimed, PortError> {
-        let facts = self.context.look(|state| state.facts(TransferEvent::CustodyClaimed.text()).cloned());
-        Claimed::from_document(&facts.ok_or_else(records::invalid)?)
-    }
-
-    /// Whether the journal says that this run holds its target.
-    async fn holds(&self, frozen: &Frozen) -> Result<bool, PortError> {
-        let ours = frozen.identity.invocation_key();
-        let record = self.context.custody(&frozen.identity.plan.target_id).await?;
-        Ok(record.is_some_and(|r| matches!(r.state, CustodyState::Held { holder, .. } if holder == ours)))
-    }
-
     /// A refused claim left nothing of ours at the target; one that was not answered or not recorded may stand there, and
     /// repeating it settles the question if it is answered now.
     async fn after_claim_failure(&self, frozen: &Frozen, unclaimed: Unclaimed) -> End {
@@ -484,25 +376,10 @@ impl<F: SourceFactory, T: Target, W: World> Driver<F, T, W> {
     }
 }
 
-/// Why an earlier process's run could not be taken up.
-enum Unloaded {
-    /// The journal cannot be read, so nobody knows what the run holds.
-    Unreadable(PortError),
-    /// The run id belongs to another plan.
-    OtherPlan(Box<Frozen>, PortError),
-}
-
 fn nothing_sealed() -> PortError {
     PortError::from(Refusal::new(
         "mssql_native.source_EOF_required",
         "this run has no sealed end of source: there is nothing to publish",
-    ))
-}
-
-fn interrupted() -> PortError {
-    PortError::from(Refusal::new(
-        "mssql_native.pre_eof_reextract_required",
-        "this run ended before its source did and is settled without publication: start a new run with a new id",
     ))
 }
 

@@ -524,7 +524,8 @@ pub trait Target: Send + Sync + 'static {
         fence: &RunFence,
     ) -> impl Future<Output = Result<(), PortError>> + Send;
 
-    /// Releases custody. Releasing what this holder has already released is accepted.
+    /// Releases custody. Releasing what this holder has already released is accepted, also after another has claimed the
+    /// target since: a later custody epoch follows only from a cleared row.
     fn release_custody(&self, release: &CustodyRelease) -> impl Future<Output = Result<(), PortError>> + Send;
 }
 

@@ -210,9 +210,15 @@ impl Database {
     pub(super) fn release(&self, release: &CustodyRelease) -> Result<(), PortError> {
         self.compare_fence(&release.fence)?;
         let mut state = self.lock();
-        let ours = |custody: &&mut Custody| custody.holder == release.holder && custody.epoch == release.custody_epoch;
-        let custody = state.custody.as_mut().filter(ours);
-        custody.map(|custody| custody.held = false).ok_or_else(|| refuse("mssql_native.custody_release_unproved"))
+        match state.custody.as_mut() {
+            Some(custody) if custody.holder == release.holder && custody.epoch == release.custody_epoch => {
+                custody.held = false;
+                Ok(())
+            }
+            // A later claim was made over a cleared row: ours was released before.
+            Some(custody) if custody.epoch > release.custody_epoch => Ok(()),
+            _ => Err(refuse("mssql_native.custody_release_unproved")),
+        }
     }
 
     pub(super) fn create_stage(&self, definition: &StageDefinition, grant: &WriterGrant) -> Result<i32, PortError> {

@@ -6,7 +6,7 @@ use contract::code;
 use contract::digest::Digest;
 use tokio::sync::Semaphore;
 
-use super::database::FOREIGN_OWNER;
+use super::database::{Custody, FOREIGN_OWNER};
 use super::faults::{Fault, INJECTED, Site};
 use super::process::{Ended, Simulation};
 use super::transfer::{Reads, Replaces, Transfer};
@@ -125,6 +125,29 @@ fn a_table_that_is_not_ours_is_never_dropped() {
     // A person removes it; the run is settled by the next process.
     simulation.db.lock().tables.clear();
     check(&simulation.process(Scope::Run), 4, Some(code::PRE_EOF_REEXTRACT_REQUIRED));
+}
+
+#[test]
+fn a_stage_that_was_cut_in_the_middle_is_proved_partial() {
+    for (fault, rows) in [(Fault::DiesBefore, 0), (Fault::DiesAfter, 2)] {
+        let simulation = Simulation::new(&window());
+        simulation.inject(&site("write", 0), fault);
+        assert!(matches!(simulation.process(Scope::Run), Ended::Died));
+        assert!(simulation.db.lock().tables.values().any(|table| table.rows.len() == rows));
+        check(&simulation.process(Scope::Run), 4, Some(code::PRE_EOF_REEXTRACT_REQUIRED));
+        let proved = |record: &contract::port::journal::Record| record.payload.contains("PARTIAL_PROVED");
+        assert!(simulation.store.has(&simulation.run_key(), proved), "{fault:?}");
+    }
+}
+
+#[test]
+fn a_release_that_was_not_answered_is_known_even_after_another_claim() {
+    let simulation = Simulation::new(&window());
+    simulation.inject(&site("release_custody", 0), Fault::LostAnswer);
+    check(&simulation.process(Scope::Run), 3, Some(INJECTED));
+    // Another run takes the target before this one is repeated.
+    simulation.db.lock().custody = Some(Custody { holder: Digest::of(b"another"), epoch: 2, held: true });
+    check(&simulation.process(Scope::Run), 0, None);
 }
 
 #[test]

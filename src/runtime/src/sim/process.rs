@@ -17,10 +17,11 @@ use super::transfer::{Transfer, sorted};
 use super::world::SimWorld;
 use crate::context::run_key;
 use crate::driver::{Driver, Request, Scope};
+use crate::frozen::Frozen;
 use crate::inspect::inspect;
 use crate::observations::Observations;
 use crate::progress::Progress;
-use crate::records::Records;
+use crate::records::{FROZEN, Records};
 use crate::report::End;
 
 /// Most processes until a run is quiet once no faults are left.
@@ -64,6 +65,8 @@ pub(super) struct Simulation {
     pub(super) pulled: Arc<AtomicU32>,
     pub(super) gate: Option<Arc<tokio::sync::Semaphore>>,
     pub(super) panics: bool,
+    /// Worker threads of a process; 0 runs everything on the test's own thread.
+    pub(super) threads: usize,
     /// Whether nobody else uses the target.
     pub(super) alone: bool,
 }
@@ -92,6 +95,7 @@ impl Simulation {
             pulled: Arc::default(),
             gate: None,
             panics: false,
+            threads: 0,
             alone: true,
         }
     }
@@ -149,7 +153,11 @@ impl Simulation {
     /// One process, from opening the journal to its end or death.
     pub(super) fn process(&self, scope: Scope) -> Ended {
         let death = self.faults.revive();
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let runtime = match self.threads {
+            0 => tokio::runtime::Builder::new_current_thread().build(),
+            threads => tokio::runtime::Builder::new_multi_thread().worker_threads(threads).build(),
+        };
+        let runtime = runtime.unwrap();
         let ended = runtime.block_on(async {
             let journal = self.store.open(self.world.nonce(), &self.faults);
             let (request, world) = (self.request(scope), self.world.clone());
@@ -200,36 +208,40 @@ impl Simulation {
         let ours = state.receipts.len();
         assert!(if ours == 1 { new } else { old }, "the target is old or new as its receipt says: {context}");
         assert_eq!(state.publications as usize, ours, "{context}");
-        let held_there = state.custody.filter(|custody| custody.held).map(|custody| custody.holder);
-        let held_here = self.store.holders();
+        let mine = self.invocation_key();
+        let holder = state.custody.filter(|custody| custody.held).map(|custody| custody.holder);
+        let held_there = holder.is_some() && holder == mine;
+        let held_here = mine.is_some_and(|mine| self.store.holders().contains(&mine));
         let staged = state.tables.len();
         drop(state);
         match ended {
-            Ended::Died => {}
+            Ended::Died => self.inspectable(&context),
             Ended::With(End::Succeeded { rows, .. }) => {
                 assert_eq!((ours, *rows), (1, self.transfer.rows()), "{context}");
                 assert_eq!(self.db.lock().evidence.len(), 1, "{context}");
-                self.nothing_left(held_there, &held_here, staged, &context);
+                assert_eq!((held_there, held_here, staged), (false, false, 0), "{context}");
+                self.no_files(&context);
             }
             Ended::With(End::ReextractRequired(_)) => {
                 assert_eq!(ours, 0, "{context}");
-                self.nothing_left(held_there, &held_here, staged, &context);
+                assert_eq!((held_there, held_here, staged), (false, false, 0), "{context}");
+                self.no_files(&context);
             }
             Ended::With(End::Refused(_)) => {
-                let mine = Records::new(self.store.records(&self.run_key()));
-                let frozen = mine.last(crate::records::FROZEN).unwrap();
-                let ours = frozen.map(|frozen| crate::frozen::Frozen::from_document(&frozen).unwrap());
-                let key = ours.map(|frozen| frozen.identity.invocation_key());
-                assert!(key.is_none() || held_there != key, "{context}");
-                assert!(key.is_none_or(|key| !held_here.contains(&key)), "{context}");
+                assert_eq!((held_there, held_here), (false, false), "{context}");
                 assert!(staged == 0 || !self.alone, "{context}");
             }
             Ended::With(_) => self.inspectable(&context),
         }
     }
 
-    fn nothing_left(&self, there: Option<Digest>, here: &[Digest], staged: usize, context: &str) {
-        assert_eq!((there, here, staged), (None, &[][..], 0), "{context}");
+    /// The holder that the run is, once it is frozen.
+    fn invocation_key(&self) -> Option<Digest> {
+        let frozen = Records::new(self.store.records(&self.run_key())).last(FROZEN).unwrap()?;
+        Some(Frozen::from_document(&frozen).unwrap().identity.invocation_key())
+    }
+
+    fn no_files(&self, context: &str) {
         let chunks = self.root.path().join("chunks");
         let left = std::fs::read_dir(chunks).map(Iterator::count).unwrap_or(0);
         assert_eq!(left, 0, "chunk files: {context}");
@@ -245,6 +257,9 @@ impl Simulation {
         let journal = self.store.copy().open(Digest::of(b"inspector"), &quiet);
         let inspection = inspect(&journal, &self.run_id).unwrap_or_else(|error| panic!("{error}: {context}"));
         assert!(inspection.document.get("state").and_then(Json::as_str).is_some(), "{context}");
+        let mine = self.invocation_key();
+        let held = mine.is_some_and(|mine| self.store.holders().contains(&mine));
+        assert_eq!(inspection.custody_held, held, "{context}");
     }
 
     /// The calls of a run without faults.

@@ -157,7 +157,8 @@ pub(crate) fn raise_fence(request: &TargetRequest, fence: &RunFence, lock_timeou
     )
 }
 
-/// Releases custody: held by us at this epoch, or released by us at this epoch already. One row: rows that are now clear.
+/// Releases custody: held by us at this epoch, or released by us at this epoch already, whether or not another has
+/// claimed the target since. One row: 1 when our claim is released.
 pub(crate) fn release(release: &CustodyRelease, lock_timeout_ms: u32) -> String {
     let s = bracket(&release.request.state_schema);
     let mine = format!(
@@ -170,10 +171,13 @@ pub(crate) fn release(release: &CustodyRelease, lock_timeout_ms: u32) -> String 
         "{}BEGIN TRANSACTION;\n{}\
          UPDATE {s}.[native_transfer_custody] SET state = N'clear', release_reason = {}, updated_at_utc = SYSUTCDATETIME()\n\
          WHERE {mine} AND state = N'held';\nCOMMIT TRANSACTION;\n\
-         SELECT COUNT(*) FROM {s}.[native_transfer_custody] WHERE {mine} AND state = N'clear';\n",
+         SELECT COUNT(*) FROM {s}.[native_transfer_custody] WHERE ({mine} AND state = N'clear') \
+         OR (target_identity = {} AND custody_epoch > {});\n",
         prologue(lock_timeout_ms),
         fence_check(&release.request.state_schema, &release.fence),
         literal(release.reason),
+        binary(&release.target_identity),
+        release.custody_epoch,
     )
 }
 
