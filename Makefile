@@ -37,5 +37,5 @@ demo: tools ## move 336,776 flights and check them with foreign clients (KEEP=1 
 demo-down: ## end the servers of a kept demo
 	@demo/down.sh
 
-bench: setup ## rows/s, MB/s, CPU s per million rows, overlap and peak RSS of each stage of the road
+bench: tools ## rows/s, MB/s, CPU s per million rows, overlap and peak RSS of each stage of the road
 	@tools/bench.sh

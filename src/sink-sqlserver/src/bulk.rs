@@ -46,7 +46,7 @@ pub(crate) async fn load(
 ) -> Result<u64, BulkError> {
     let columns = metadata(&stage.definition.columns)?;
     let count = columns.len();
-    let chunk = ChunkRow { state: Mutex::new(ChunkState { rows, encoder, sent: 0, fault: false }), columns: count };
+    let chunk = ChunkRow { state: Mutex::new(ChunkState::new(rows, encoder)), columns: count };
     let mut bulk = BulkCopy::with_retriever(client, qualified(&stage.definition.name), Box::new(OwnMetadata(columns)))
         .timeout(Duration::ZERO)
         .table_lock(true)
@@ -55,7 +55,7 @@ pub(crate) async fn load(
     let written = tokio::time::timeout(deadline, bulk.write_to_server_zerocopy(std::iter::once(&chunk))).await;
     let state = chunk.state.lock().map_err(|_| BulkError::File)?;
     match written {
-        Ok(Ok(_)) => Ok(state.sent),
+        Ok(Ok(_)) => Ok(state.sent()),
         Ok(Err(_)) if state.fault => Err(BulkError::File),
         Ok(Err(error)) => Err(BulkError::Session(SessionError::from_driver(&error))),
         Err(_) => Err(BulkError::Session(SessionError::Transport)),
@@ -103,7 +103,8 @@ struct ChunkRow {
     columns: usize,
 }
 
-struct ChunkState {
+/// A sealed file on its way to the wire.
+pub(crate) struct ChunkState {
     rows: Box<dyn Read + Send>,
     encoder: TdsRowEncoder,
     sent: u64,
@@ -111,8 +112,17 @@ struct ChunkState {
 }
 
 impl ChunkState {
+    pub(crate) fn new(rows: Box<dyn Read + Send>, encoder: TdsRowEncoder) -> Self {
+        ChunkState { rows, encoder, sent: 0, fault: false }
+    }
+
+    /// Rows encoded so far.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent
+    }
+
     /// Fills `native` and encodes its complete rows into `wire`; `false` at the end of the file.
-    fn next_slab(&mut self, native: &mut Vec<u8>, wire: &mut Vec<u8>) -> Result<bool, ()> {
+    pub(crate) fn next_slab(&mut self, native: &mut Vec<u8>, wire: &mut Vec<u8>) -> Result<bool, ()> {
         wire.clear();
         loop {
             let start = native.len();

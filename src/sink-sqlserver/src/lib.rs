@@ -8,6 +8,7 @@
 
 mod bulk;
 mod error;
+pub mod measure;
 mod observation;
 mod options;
 mod probe;

@@ -180,7 +180,8 @@ impl StageWriter for SqlServerWriter {
     }
 }
 
-fn encoder(columns: &[StageColumn]) -> Result<TdsRowEncoder, PortError> {
+/// Turns sealed rows of these columns into ROW tokens.
+pub(crate) fn encoder(columns: &[StageColumn]) -> Result<TdsRowEncoder, PortError> {
     let declared: Vec<(String, String)> = columns
         .iter()
         .map(|c| (c.name.clone(), if c.nullable { format!("{} nullable", c.type_text) } else { c.type_text.clone() }))
