@@ -101,6 +101,9 @@ pub(crate) async fn acquire<S: AsyncRead + AsyncWrite + Unpin>(
             raw(request, scope, moment, &facts, guards)?
         }
     };
+    for column in &acquired.admission.columns {
+        contract::mapping::refuse_reserved_name(&column.name)?;
+    }
     catalog.explain(&acquired.select).await?;
     Ok(acquired)
 }

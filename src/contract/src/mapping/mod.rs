@@ -7,7 +7,7 @@ mod target;
 
 pub use classify::{Classification, Unsupported, classify};
 pub use lossless::{keeps_every_value, may_keep_values};
-pub use schema::{AdmittedColumn, CatalogSourceColumn, admit_source_schema, valid_identifier};
+pub use schema::{AdmittedColumn, CatalogSourceColumn, admit_source_schema, refuse_reserved_name, valid_identifier};
 pub use target::{
     MappedColumn, SchemaChange, SchemaChangeKind, admit_target, compare_target, stage_columns, wire_layout,
 };

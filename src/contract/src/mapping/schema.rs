@@ -116,14 +116,23 @@ fn admit(column: &CatalogSourceColumn, mode: SourceMode) -> Result<AdmittedColum
             "a source name is not a plain identifier (letters, digits and underscore, not starting with a digit)",
         ));
     }
-    if column.name.to_ascii_lowercase().starts_with(FRAMEWORK_PREFIX) {
-        return Err(Refusal::with_detail(
-            code::RESERVED_COLUMN_NAME,
-            &column.name,
-            "names starting with __dpone__ belong to the lineage columns; rename the column on the source",
-        ));
-    }
+    refuse_reserved_name(&column.name)?;
     Ok(AdmittedColumn { name: column.name.clone(), source_type: SourceType::parse(&column.type_text)? })
+}
+
+/// Refuses a source column whose name belongs to the lineage columns, in whatever mode it is read.
+///
+/// # Errors
+/// `native_transfer.reserved_column_name:NAME`.
+pub fn refuse_reserved_name(name: &str) -> Result<(), Refusal> {
+    if !name.to_ascii_lowercase().starts_with(FRAMEWORK_PREFIX) {
+        return Ok(());
+    }
+    Err(Refusal::with_detail(
+        code::RESERVED_COLUMN_NAME,
+        name,
+        "names starting with __dpone__ belong to the lineage columns; rename the column on the source",
+    ))
 }
 
 /// Whether `name` is `[A-Za-z_][A-Za-z0-9_]*`.
