@@ -25,7 +25,8 @@ pub(crate) async fn observe_all(
     let server_names = [text(0)?, text(1)?, text(2)?, text(3)?].map(|name| name.to_lowercase());
     let catalog_faults = catalog_faults(session, &request.state_schema, deadline).await.map_err(observing)?;
     let missing_grants = missing_grants(session, request, deadline).await.map_err(observing)?;
-    let registry_binding = if catalog_faults.is_empty() {
+    // Why only then: the registry of an incomplete catalog cannot be read, and what is missing is to be named.
+    let registry_binding = if catalog_faults.is_empty() && missing_grants.is_empty() {
         let rows = session.rows(&observe::registry(request), deadline).await.map_err(observing)?;
         rows.first().map(|row| field(row, 0).and_then(Cell::digest)).transpose().map_err(observing)?
     } else {

@@ -34,11 +34,11 @@ pub(crate) fn prologue(lock_timeout_ms: u32) -> String {
     format!("SET NOCOUNT ON; SET XACT_ABORT ON; SET LOCK_TIMEOUT {lock_timeout_ms};\n")
 }
 
-/// Throws `native_transfer.run_fenced` unless our fence is the one in the target. The row stays locked until the
-/// transaction ends, so a later opener waits for us or we see it.
+/// Throws `native_transfer.run_fenced` unless our fence is the one in the target. The row stays share-locked
+/// until the transaction ends, so a later opener waits for us or we see it, and importers do not wait for each other.
 pub(crate) fn fence_check(state_schema: &str, fence: &RunFence) -> String {
     format!(
-        "IF NOT EXISTS (SELECT 1 FROM {}.[native_transfer_run_fence] WITH (UPDLOCK, HOLDLOCK) \
+        "IF NOT EXISTS (SELECT 1 FROM {}.[native_transfer_run_fence] WITH (HOLDLOCK) \
          WHERE operation_key = {} AND journal_epoch = {} AND opener_nonce = {})\n\
          BEGIN ;THROW 51000, N'native_transfer.run_fenced', 1; END;\n",
         bracket(state_schema),
