@@ -4,3 +4,4 @@
 mod clickhouse;
 mod direction;
 mod error_pages;
+mod road;

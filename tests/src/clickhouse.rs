@@ -48,6 +48,9 @@ pub(crate) struct Arguments {
     /// Append every query to this file, one JSON object a line.
     #[arg(long, value_name = "FILE")]
     query_log: Option<PathBuf>,
+    /// Stop when standard input ends, so that no server outlives the process that started it.
+    #[arg(long)]
+    until_stdin_ends: bool,
     /// The engine's library; without it the one that tests/tools/libchdb.sh put into the cache.
     #[arg(long, value_name = "FILE")]
     engine: Option<PathBuf>,
@@ -106,6 +109,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Box<dyn Error>> {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
+                () = crate::stdin::ended(arguments.until_stdin_ends) => {}
         }
         server.stop().await;
         Ok(())

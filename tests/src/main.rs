@@ -2,6 +2,7 @@
 
 mod clickhouse;
 mod sqlserver;
+mod stdin;
 
 use std::process::ExitCode;
 

@@ -38,7 +38,7 @@ pub struct Ready {
     pub pid: u32,
 }
 
-/// A server process. Dropping it kills it and waits for its end.
+/// A server process. Dropping it kills it and waits for its end; it also ends with the process that started it.
 #[derive(Debug)]
 pub struct ServerProcess {
     child: Child,
@@ -190,8 +190,13 @@ impl ServerProcess {
     where
         I: IntoIterator<Item: AsRef<std::ffi::OsStr>>,
     {
-        let mut child =
-            Command::new(binary()?).arg(kind).args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+        let mut child = Command::new(binary()?)
+            .arg(kind)
+            .args(arguments)
+            .arg("--until-stdin-ends")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
         match wait_ready(&mut child) {
             Ok(ready) => Ok(ServerProcess { child, ready }),
             Err(error) => {

@@ -42,6 +42,9 @@ pub(crate) struct Arguments {
     /// Append what clients ask to this file, one JSON object a line.
     #[arg(long, value_name = "FILE")]
     query_log: Option<PathBuf>,
+    /// Stop when standard input ends, so that no server outlives the process that started it.
+    #[arg(long)]
+    until_stdin_ends: bool,
     /// Let tests hold sessions at chosen moments: address and port for their commands, one JSON object a line.
     #[arg(long, value_name = "ADDRESS:PORT")]
     control: Option<SocketAddr>,
@@ -103,6 +106,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Box<dyn Error>> {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
+            () = crate::stdin::ended(arguments.until_stdin_ends) => {}
         }
     });
     server.shutdown();

@@ -52,6 +52,9 @@ pub enum Action {
 pub struct Breakpoint {
     /// Piece of the text; an empty one is in every text.
     pub contains: String,
+    /// The text is `contains` and nothing else, apart from spaces around it.
+    #[serde(default)]
+    pub whole: bool,
     /// Start of the session's program name.
     #[serde(default)]
     pub program: String,
@@ -78,6 +81,7 @@ impl Breakpoint {
     pub fn hold(contains: &str, when: When) -> Self {
         Self {
             contains: contains.to_owned(),
+            whole: false,
             program: String::new(),
             on: Unit::Statement,
             when,
@@ -90,6 +94,12 @@ impl Breakpoint {
     #[must_use]
     pub fn cut(contains: &str, when: When) -> Self {
         Self { action: Action::DropConnection, ..Self::hold(contains, when) }
+    }
+
+    /// Only a text that is `contains` and nothing else.
+    #[must_use]
+    pub fn whole(self) -> Self {
+        Self { whole: true, ..self }
     }
 
     /// Only sessions whose program name starts with `program`.
@@ -165,7 +175,7 @@ impl Breakpoint {
         self.on == place.on
             && self.when == place.when
             && place.program.starts_with(&self.program)
-            && place.text.contains(&self.contains)
+            && if self.whole { place.text.trim() == self.contains } else { place.text.contains(&self.contains) }
     }
 }
 

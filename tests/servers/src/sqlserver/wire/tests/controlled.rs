@@ -20,7 +20,7 @@ fn a_session_is_held_before_its_statement_and_others_go_on() {
     let mut hits = control.listen();
     let server = ScriptedServer::start_controlled(&control);
     let (mut held, mut other) = (server.client(), server.client());
-    let id = control.set(Breakpoint::hold("rows 3", When::Before).of("ap").nth(2));
+    let id = control.set(Breakpoint::hold("rows 3", When::Before).of("ap").whole().nth(2));
     held.batch("rows 3");
     held.expect_done(DONE_COUNT);
     held.batch("rows 3");

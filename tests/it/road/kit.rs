@@ -1,0 +1,377 @@
+//! Both test servers as processes, the shipped binary, and a reader of what it left: everything a road test needs.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+
+use serde_json::Value;
+use testkit::control::Client;
+use testkit::spawn::{self, Clickhouse, ServerProcess, SqlServer};
+
+use super::reader::Reader;
+
+pub(crate) const SOURCE_PASSWORD: &str = "planted-source-secret-5b2e";
+pub(crate) const TARGET_PASSWORD: &str = "Planted-Target-Secret-91c7";
+const DBA_PASSWORD: &str = "Dba-Secret-0";
+const LOADER: &str = "loader";
+const DATABASE: &str = "sales";
+
+/// The `native-transfer` binary: `NATIVE_TRANSFER_BIN` if set, else built once beside the running test.
+pub(crate) fn binary() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| {
+        if let Some(path) = std::env::var_os("NATIVE_TRANSFER_BIN") {
+            return path.into();
+        }
+        let own = std::env::current_exe().expect("the test knows itself");
+        // target/PROFILE/deps/it-HASH
+        let profile = own.ancestors().nth(2).expect("a profile folder");
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--quiet", "--package", "cli", "--manifest-path"]);
+        build.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml"));
+        build.arg("--target-dir").arg(profile.parent().expect("a target folder"));
+        if profile.file_name().is_some_and(|name| name == "release") {
+            build.arg("--release");
+        }
+        assert!(build.status().expect("cargo starts").success(), "the product builds");
+        profile.join("native-transfer")
+    })
+}
+
+/// The ClickHouse server, one for all tests; each test has a database of its own there.
+pub(crate) struct Source {
+    server: ServerProcess,
+    folder: PathBuf,
+}
+
+pub(crate) fn source() -> &'static Source {
+    static SOURCE: OnceLock<Source> = OnceLock::new();
+    SOURCE.get_or_init(|| {
+        let tool = Path::new(env!("CARGO_MANIFEST_DIR")).join("tools/libchdb.sh");
+        assert!(Command::new(tool).output().expect("the tool starts").status.success(), "the engine is in the cache");
+        // The server ends with this process; the folder is removed by the next cleaning of the temporary folder.
+        let folder = tempfile::tempdir().expect("a folder").keep();
+        let server = spawn::clickhouse(&Clickhouse {
+            http: true,
+            query_log: Some(folder.join("queries.jsonl")),
+            ..Clickhouse::new(&folder.join("data"), "reader", SOURCE_PASSWORD)
+        })
+        .expect("the source starts");
+        Source { server, folder }
+    })
+}
+
+impl Source {
+    /// Runs one statement over HTTP; returns its answer.
+    pub(crate) fn run(&self, sql: &str) -> String {
+        let port = self.server.ready().http_port.expect("HTTP is served");
+        let mut socket = TcpStream::connect(("127.0.0.1", port)).expect("a connection");
+        let head = format!(
+            "POST / HTTP/1.0\r\nX-ClickHouse-User: reader\r\nX-ClickHouse-Key: {SOURCE_PASSWORD}\r\nContent-Length: {}\r\n\r\n",
+            sql.len()
+        );
+        socket.write_all(head.as_bytes()).expect("the request goes out");
+        socket.write_all(sql.as_bytes()).expect("the request goes out");
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).expect("an answer");
+        let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
+        assert!(head.starts_with("HTTP/1.1 200") || head.starts_with("HTTP/1.0 200"), "{sql}: {answer}");
+        body.to_owned()
+    }
+
+    /// The rows of a query, sorted; cells are joined by a tab.
+    pub(crate) fn rows(&self, sql: &str) -> Vec<String> {
+        let mut rows: Vec<String> = self.run(&format!("{sql} FORMAT TSV")).lines().map(str::to_owned).collect();
+        rows.sort();
+        rows
+    }
+
+    /// Whether the query log has an entry with all of `parts`.
+    pub(crate) fn was_asked(&self, parts: &[&str]) -> bool {
+        let log = std::fs::read_to_string(self.folder.join("queries.jsonl")).expect("a query log");
+        log.lines().any(|line| parts.iter().all(|part| line.contains(part)))
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.server.ready().port
+    }
+
+    pub(crate) fn ca_file(&self) -> &Path {
+        &self.server.ready().ca
+    }
+
+    pub(crate) fn ca(&self) -> Vec<u8> {
+        std::fs::read(self.ca_file()).expect("a CA file")
+    }
+}
+
+/// A SQL Server of one test: a database, the printed catalog, a loader with exactly the documented rights.
+pub(crate) struct Target {
+    pub(crate) server: ServerProcess,
+    pub(crate) control: Client,
+    reader: Reader,
+}
+
+impl Target {
+    fn start(folder: &Path) -> Target {
+        let options = SqlServer {
+            query_log: Some(folder.join("statements.jsonl")),
+            ..SqlServer::new(&folder.join("sqlserver"), "sa", DBA_PASSWORD, DATABASE)
+        };
+        let server = spawn::sqlserver(&options).expect("the target starts");
+        let control = server.control().expect("breakpoints");
+        let ready = server.ready();
+        let mut reader = Reader::connect(ready.port, &ready.ca, "sa", DBA_PASSWORD, DATABASE);
+        reader.run(&format!("CREATE LOGIN [{LOADER}] WITH PASSWORD = N'{TARGET_PASSWORD}'"));
+        reader.run(&format!("CREATE USER [{LOADER}] FOR LOGIN [{LOADER}]"));
+        let script = Command::new(binary())
+            .args(["target-catalog", "print", "--staging-schema", "stage", "--loader", LOADER])
+            .output()
+            .expect("the product starts");
+        assert!(script.status.success());
+        for batch in String::from_utf8(script.stdout).expect("text").split("\nGO\n") {
+            if batch.lines().any(|line| !line.trim().is_empty() && !line.trim_start().starts_with("--")) {
+                reader.run(batch);
+            }
+        }
+        reader.run(&format!("USE master; GRANT VIEW SERVER STATE TO [{LOADER}]; USE [{DATABASE}]"));
+        Target { server, control, reader }
+    }
+
+    /// Runs a batch as the DBA.
+    pub(crate) fn run(&mut self, sql: &str) {
+        self.reader.run(sql);
+    }
+
+    /// The rows of a query of the DBA, sorted; cells are joined by a tab.
+    pub(crate) fn rows(&mut self, sql: &str) -> Vec<String> {
+        let mut rows = self.reader.rows(sql);
+        rows.sort();
+        rows
+    }
+
+    /// The only cell of a query.
+    pub(crate) fn value(&mut self, sql: &str) -> String {
+        let mut rows = self.reader.rows(sql);
+        assert_eq!(rows.len(), 1, "{sql}: {rows:?}");
+        rows.remove(0)
+    }
+
+    /// Names of tables in the staging schema.
+    pub(crate) fn stages(&mut self) -> Vec<String> {
+        self.rows("SELECT name FROM sys.tables WHERE schema_id = SCHEMA_ID(N'stage')")
+    }
+
+    pub(crate) fn custody(&mut self) -> Vec<String> {
+        self.rows("SELECT state FROM dpone.native_transfer_custody")
+    }
+
+    pub(crate) fn create(&mut self, table: &str, columns: &str) {
+        self.run(&format!("CREATE TABLE dbo.[{table}] ({columns})"));
+        self.run(&format!("GRANT SELECT, INSERT, DELETE, ALTER ON dbo.[{table}] TO [{LOADER}]"));
+    }
+}
+
+/// Columns that most tests move.
+pub(crate) const SOURCE_COLUMNS: &str = "id Int64, name Nullable(String), x Nullable(Float64), at DateTime64(6, 'UTC')";
+pub(crate) const TARGET_COLUMNS: &str =
+    "id bigint NOT NULL, name nvarchar(max) NULL, x float(53) NULL, at datetime2(6) NOT NULL";
+const SOURCE_CONTENT: &str = "SELECT id, name, x, toString(at)";
+const TARGET_CONTENT: &str = "SELECT id, name, x, CONVERT(varchar(26), at, 121)";
+
+/// One test's world: a source database, a target server, folders for connections and journal.
+pub(crate) struct Road {
+    pub(crate) database: String,
+    pub(crate) target: Target,
+    folder: tempfile::TempDir,
+}
+
+impl Road {
+    /// `name` is the test's own database at the source.
+    pub(crate) fn new(name: &str) -> Road {
+        let folder = tempfile::tempdir().expect("a folder");
+        let target = Target::start(folder.path());
+        source().run(&format!("CREATE DATABASE {name} ENGINE = Atomic"));
+        let road = Road { database: name.to_owned(), target, folder };
+        let connections = road.connections();
+        let port = road.target.server.ready().port;
+        let ca = std::fs::read(&road.target.server.ready().ca).expect("a CA file");
+        write_connection(&connections, "source", source().port(), "reader", SOURCE_PASSWORD, name, &source().ca());
+        write_connection(&connections, "target", port, LOADER, TARGET_PASSWORD, DATABASE, &ca);
+        road
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn connections(&self) -> PathBuf {
+        self.folder.path().join("connections")
+    }
+
+    /// Overwrites one key of a connection.
+    pub(crate) fn set(&self, role: &str, key: &str, value: &[u8]) {
+        std::fs::write(self.connections().join(role).join(key), value).expect("a file");
+    }
+
+    pub(crate) fn journal(&self) -> PathBuf {
+        self.folder.path().join("journal")
+    }
+
+    /// A source table of [`SOURCE_COLUMNS`] with `rows` rows, two of them each second from midnight of 2013-07-04, and
+    /// the empty target table.
+    pub(crate) fn flights(&mut self, engine: &str, rows: u64) {
+        let database = &self.database;
+        source().run(&format!("CREATE TABLE {database}.t ({SOURCE_COLUMNS}) ENGINE = {engine} ORDER BY id"));
+        source().run(&format!(
+            "INSERT INTO {database}.t SELECT number, if(number % 7 = 0, NULL, concat('näme ', toString(number))), \
+             if(number % 5 = 0, NULL, number / 2), toDateTime64('2013-07-04 00:00:00.25', 6, 'UTC') + intDiv(number, 2) \
+             FROM numbers({rows})"
+        ));
+        self.target.create("t", TARGET_COLUMNS);
+    }
+
+    /// What stands in the source table.
+    pub(crate) fn source_content(&self) -> Vec<String> {
+        source().rows(&format!("{SOURCE_CONTENT} FROM {}.t", self.database))
+    }
+
+    /// What stands in the target table.
+    pub(crate) fn target_content(&mut self) -> Vec<String> {
+        self.target.rows(&format!("{TARGET_CONTENT} FROM dbo.t"))
+    }
+
+    /// Plants one row in the target.
+    pub(crate) fn plant(&mut self, id: i64, at: &str) {
+        self.target.run(&format!("INSERT INTO dbo.t (id, name, x, at) VALUES ({id}, N'planted', 0.5, '{at}')"));
+    }
+
+    /// Writes a manifest; returns its path.
+    pub(crate) fn manifest(&self, text: &str) -> PathBuf {
+        let digest: u64 = text.bytes().fold(7, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
+        let path = self.folder.path().join(format!("{digest:x}.yaml"));
+        std::fs::write(&path, text).expect("a manifest");
+        path
+    }
+
+    /// `native-transfer VERB -f MANIFEST ...` with this road's connections and journal, not started.
+    pub(crate) fn command(&self, verb: &str, manifest: &Path, run_id: &str) -> Command {
+        self.command_with(verb, manifest, run_id, &self.journal())
+    }
+
+    /// The same with another journal.
+    pub(crate) fn command_with(&self, verb: &str, manifest: &Path, run_id: &str, journal: &Path) -> Command {
+        let mut command = Command::new(binary());
+        command.arg(verb).arg("-f").arg(manifest).args(["--output", "json", "--run-id", run_id]);
+        command.arg("--connections").arg(self.connections()).arg("--journal-root").arg(journal);
+        command.env_remove("RUST_LOG").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    pub(crate) fn run(&self, manifest: &Path, run_id: &str) -> Ended {
+        Ended::of(self.command("run", manifest, run_id).spawn().expect("the product starts"))
+    }
+
+    pub(crate) fn inspect(&self, run_id: &str) -> Ended {
+        let mut command = Command::new(binary());
+        command.args(["inspect", "--run-id", run_id, "--journal-root"]).arg(self.journal());
+        Ended::of(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the product starts"))
+    }
+}
+
+fn write_connection(folder: &Path, role: &str, port: u16, user: &str, password: &str, database: &str, ca: &[u8]) {
+    let folder = folder.join(role);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let port = port.to_string();
+    let keys: [(&str, &[u8]); 7] = [
+        ("host", b"localhost"),
+        ("port", port.as_bytes()),
+        ("user", user.as_bytes()),
+        ("password", password.as_bytes()),
+        ("database", database.as_bytes()),
+        ("transfer.dpone.io.role", role.as_bytes()),
+        ("ca.crt", ca),
+    ];
+    for (key, value) in keys {
+        std::fs::write(folder.join(key), value).expect("a file");
+    }
+}
+
+/// How a process of the product ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// Exit code; none after a signal.
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Ended {
+    pub(crate) fn of(child: Child) -> Ended {
+        let output = child.wait_with_output().expect("the product ends");
+        Ended {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).expect("text"),
+            stderr: String::from_utf8(output.stderr).expect("text"),
+        }
+    }
+
+    /// The JSON outcome.
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// The code of the refusal: of the outcome, or the text before `: ` on standard error.
+    pub(crate) fn refusal(&self) -> String {
+        if let Ok(document) = serde_json::from_str::<Value>(&self.stdout) {
+            return document["error"]["code"].as_str().unwrap_or("no error").to_owned();
+        }
+        let line = self.stderr.lines().rfind(|line| line.contains(": ")).unwrap_or_default();
+        line.split(": ").next().unwrap_or_default().to_owned()
+    }
+}
+
+/// A manifest of [`SOURCE_COLUMNS`] from `DATABASE.t` to `dbo.t`; tests replace parts of it.
+pub(crate) fn manifest(database: &str, mode: &str, strategy: &str) -> String {
+    let end = if strategy.contains("window") { "  interval: {end: \"2013-07-05T00:00:00Z\"}\n" } else { "" };
+    format!(
+        r#"apiVersion: transfer.dpone.io/v1alpha1
+kind: NativeTransfer
+metadata: {{name: road}}
+spec:
+  connections:
+    source: {{secretRef: {{name: s}}}}
+    target: {{secretRef: {{name: t}}}}
+{end}  manifest:
+    source:
+      type: clickhouse
+      table: {{schema: {database}, name: t}}
+      options:
+        native_transfer:
+          {mode}
+          wire: {{mode: typed_binary, binary_format: mssql_native}}
+          execution:
+            import_backend: mssql_sqlclient
+            verification_backend: target_local
+            chunking: {{mode: bounded_stream}}
+            native_chunks: {{max_rows: 40, max_total_encoded_bytes: 67108864, stage_allocated_bytes_stop_threshold: 1073741824}}
+    sink:
+      type: mssql
+      table: {{schema: dbo, name: t}}
+      options:
+        staging_schema: stage
+        physical_design: {{columns: {{x: {{target_type: {{mssql: float(53)}}}}}}}}
+      strategy: {strategy}
+  journal: {{storageClassName: standard, size: 5Gi}}
+  run: {{token: "1"}}
+"#
+    )
+}
+
+pub(crate) const RAW: &str = "source_snapshot: {mode: exact_raw_rows, replica_scope: single_server}";
+pub(crate) const VISIBLE: &str = "source_snapshot: {mode: query_visible}";
+pub(crate) const FULL_REFRESH: &str = "{mode: full_refresh}";
+pub(crate) const ONE_DAY: &str = "{mode: partition_replace, atomicity: target_atomic, \
+     window: {column: at, anchor: data_interval_end, lookback: P1D, timezone: UTC}}";

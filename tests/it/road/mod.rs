@@ -1,0 +1,8 @@
+//! The whole road: the shipped binary between both test servers, judged by the servers' own content.
+
+mod kills;
+mod kit;
+mod moves;
+mod reader;
+mod refusals;
+mod secrets;
