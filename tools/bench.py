@@ -159,7 +159,7 @@ class Table:
 
     def add(self, stage, rows, rate, bytes_per_second, cpu, overlap=None, peak=None, bound=None):
         mib = lambda size: "" if size is None else f"{size / (1 << 20):.0f}"
-        line = (stage, f"{rows:,}", f"{rate / 1e6:.2f}", f"{bytes_per_second / 1e6:.0f}", f"{cpu:.3f}")
+        line = (stage, f"{rows:,}", f"{rate / 1e6:.4f}", f"{bytes_per_second / 1e6:.1f}", f"{cpu:.3f}")
         self._lines.append((*line, "" if overlap is None else f"{overlap:.2f}", mib(peak), mib(bound)))
         print("  " + ", ".join(f"{name} {cell}" for name, cell in zip(self._HEAD, self._lines[-1]) if cell), flush=True)
 
