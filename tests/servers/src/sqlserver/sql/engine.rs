@@ -271,6 +271,7 @@ impl Engine {
             modules: HashMap::new(),
             next_internal: 0,
             null_eliminated: false,
+            scratch: Vec::new(),
         };
         let mut session = Session { state, cancel: cancel.clone() };
         let mut sink = Discard;
@@ -346,7 +347,7 @@ impl Session {
         &self.state.database_name
     }
 
-    fn context<'a>(&'a mut self, out: &'a mut dyn BatchSink) -> Cx<'a> {
+    pub(super) fn context<'a>(&'a mut self, out: &'a mut dyn BatchSink) -> Cx<'a> {
         Cx { st: &mut self.state, out, outer: Vec::new(), in_proc: false }
     }
 

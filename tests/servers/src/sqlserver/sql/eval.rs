@@ -7,7 +7,7 @@ use super::ast::BinOp;
 use super::error::{self, Result};
 use super::plan::{CastX, InListX, InQueryX, LikeX, QuantifiedX, Row, Step, Sub, X};
 use super::state::Cx;
-use super::{function, sysfn};
+use super::{function, sysfn, typed};
 use crate::sqlserver::value::{self, CastOptions, SqlType, Value, hash_key};
 
 impl X {
@@ -60,6 +60,8 @@ impl X {
                 cx.st.frame_mut().vars[*at].value = value.clone();
                 Ok(value)
             }
+            Self::Int(int, ty) => Ok(int.eval(cx, row)?.map_or(Value::Null, |number| typed::cell(number, ty))),
+            Self::Bytes(bytes) => bytes.eval(cx, row),
             // A condition in a place of a value is refused when it is bound.
             _ => Ok(self.test(cx, row)?.map_or(Value::Null, Value::Bit)),
         }

@@ -32,6 +32,7 @@ mod state;
 mod stmt;
 mod storage;
 mod sysfn;
+mod typed;
 mod types;
 mod volume;
 

@@ -12,6 +12,7 @@ use super::ast::{BinOp, JoinKind, SetOp};
 use super::error::Result;
 use super::state::Cx;
 use super::sysfn::SysFn;
+use super::typed::{BytesX, IntX};
 use crate::sqlserver::store::catalog::ObjectId;
 use crate::sqlserver::store::{ReadMode, RowId};
 use crate::sqlserver::value::{
@@ -61,6 +62,10 @@ pub(crate) enum X {
     NextValue(ObjectId),
     /// Sets a variable to the value, converted to its type, and has that value.
     Assign(usize, Box<X>),
+    /// An integer, or a `decimal` that holds every `bigint`, evaluated by type.
+    Int(Rc<IntX>, SqlType),
+    /// Bytes, evaluated by type.
+    Bytes(Rc<BytesX>),
 }
 
 #[derive(Debug, Clone)]

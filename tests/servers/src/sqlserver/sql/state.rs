@@ -215,6 +215,8 @@ pub(crate) struct State {
     pub(crate) next_internal: u64,
     /// An aggregate of the statement skipped a NULL (message 8153).
     pub(crate) null_eliminated: bool,
+    /// Lent to expressions that put bytes together.
+    pub(crate) scratch: Vec<u8>,
 }
 
 impl State {

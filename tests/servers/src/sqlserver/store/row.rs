@@ -228,10 +228,9 @@ impl<'a> Reader<'a> {
                 Value::String(Text::from_utf16le(bytes))
             }
             12 => {
-                let mut wide = Vec::new();
-                for unit in self.counted()? {
-                    wide.extend_from_slice(&[*unit, 0]);
-                }
+                let units = self.counted()?;
+                let mut wide = Vec::with_capacity(2 * units.len());
+                wide.extend(units.iter().flat_map(|unit| [*unit, 0]));
                 Value::String(Text::from_utf16le(wide))
             }
             13 => Value::Binary(Bytes::from(self.counted()?)),
@@ -305,6 +304,21 @@ pub(crate) fn decode_row(bytes: &[u8], columns: usize, out: &mut Vec<Value>) -> 
     Ok(())
 }
 
+/// Decodes the values that are `needed` into their places of `out`; the others keep what they are.
+pub(crate) fn decode_needed(bytes: &[u8], needed: &[bool], out: &mut [Value]) -> Result<(), StoreError> {
+    let mut reader = Reader::new(bytes);
+    let end = needed.iter().rposition(|it| *it).map_or(0, |last| last + 1);
+    for (place, needed) in out.iter_mut().zip(&needed[..end]) {
+        match (*needed, reader.is_empty()) {
+            (true, false) => *place = reader.value()?,
+            (true, true) => *place = Value::Null,
+            (false, false) => reader.skip()?,
+            (false, true) => {}
+        }
+    }
+    Ok(())
+}
+
 /// Decodes the value at `position`, NULL where the row ends before it.
 pub(crate) fn decode_column(bytes: &[u8], position: usize) -> Result<Value, StoreError> {
     let mut reader = Reader::new(bytes);
@@ -368,7 +382,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn rows_come_back(row in prop::collection::vec(value(), 0..12), added in 0usize..3) {
+        fn rows_come_back(row in prop::collection::vec(value(), 0..12), added in 0usize..3, pattern in any::<u16>()) {
             let mut bytes = Vec::new();
             encode_row(&row, &mut bytes);
             let mut decoded = Vec::new();
@@ -378,6 +392,12 @@ mod tests {
             prop_assert_eq!(&decoded, &expected);
             for (position, value) in expected.iter().enumerate() {
                 prop_assert_eq!(&decode_column(&bytes, position).unwrap(), value);
+            }
+            let needed: Vec<bool> = (0..expected.len()).map(|position| pattern >> position & 1 == 1).collect();
+            let mut partly = vec![Value::Int(-7); expected.len()];
+            decode_needed(&bytes, &needed, &mut partly).unwrap();
+            for ((value, needed), expected) in partly.iter().zip(&needed).zip(&expected) {
+                prop_assert_eq!(value, if *needed { expected } else { &Value::Int(-7) });
             }
         }
 

@@ -62,6 +62,8 @@ fn visit(x: &X, f: &mut dyn FnMut(&X)) {
         }
         X::Func(_, args) | X::Sys(_, args) => args.iter().for_each(|e| visit(e, f)),
         X::UserFunc(u) => u.args.iter().flatten().for_each(|e| visit(e, f)),
+        X::Int(int, _) => int.leaves(&mut |e| visit(e, f)),
+        X::Bytes(bytes) => bytes.leaves(&mut |e| visit(e, f)),
         X::Const(_) | X::Slot(_) | X::Outer { .. } | X::Var(_) | X::Exists(_) | X::Scalar(_) | X::NextValue(_) => {}
     }
 }
@@ -133,6 +135,8 @@ pub(super) fn remap_windows(x: &mut X, base: usize) {
         X::InQuery(q) => remap_windows(&mut q.expr, base),
         X::Quantified(q) => remap_windows(&mut q.expr, base),
         X::Const(_) | X::Outer { .. } | X::Var(_) | X::Exists(_) | X::Scalar(_) | X::NextValue(_) => {}
+        // Made from bound plans, whose window slots have their places.
+        X::Int(..) | X::Bytes(_) => {}
     }
 }
 

@@ -6,6 +6,7 @@ use super::super::bind::{Binder, column_meta};
 use super::super::error::{self, CLOSED, Result};
 use super::super::plan::{Plan, Row, Step};
 use super::super::state::Cx;
+use super::super::typed;
 use super::{Flow, ddl, done, transaction};
 
 /// The leftmost SELECT, which carries INTO.
@@ -27,7 +28,8 @@ pub(super) fn select(cx: &mut Cx<'_>, query: &Query) -> Result<Flow> {
         return select_into(cx, query, &name);
     }
     let assigns = first.is_some_and(|s| s.items.iter().any(|i| matches!(i, Item::Assign { .. })));
-    let plan = Binder::new(cx).bind_query(query, None)?;
+    let mut plan = Binder::new(cx).bind_query(query, None)?;
+    typed::settle(&mut plan);
     if assigns {
         let count = limited(cx, &plan, &mut |_, _| Ok(Step::More))?;
         cx.st.rowcount = count;
@@ -83,7 +85,8 @@ pub(super) fn limited(
 
 fn select_into(cx: &mut Cx<'_>, query: &Query, name: &super::super::ast::Name) -> Result<Flow> {
     transaction::check_writable(cx)?;
-    let plan = Binder::new(cx).bind_query(query, None)?;
+    let mut plan = Binder::new(cx).bind_query(query, None)?;
+    typed::settle(&mut plan);
     if cx.st.settings.fmtonly {
         return Ok(Flow::Next);
     }

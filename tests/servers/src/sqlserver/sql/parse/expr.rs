@@ -20,7 +20,9 @@ impl Parser<'_> {
 
     fn or(&mut self) -> Result<Expr> {
         let mut left = self.and()?;
+        let mut links = 0;
         while self.take_kw("or") {
+            self.chained(&mut links)?;
             let right = self.and()?;
             left = Expr::Binary(BinOp::Or, Box::new(left), Box::new(right));
         }
@@ -29,7 +31,9 @@ impl Parser<'_> {
 
     fn and(&mut self) -> Result<Expr> {
         let mut left = self.not()?;
+        let mut links = 0;
         while self.take_kw("and") {
+            self.chained(&mut links)?;
             let right = self.not()?;
             left = Expr::Binary(BinOp::And, Box::new(left), Box::new(right));
         }
@@ -133,6 +137,7 @@ impl Parser<'_> {
 
     pub(super) fn additive(&mut self) -> Result<Expr> {
         let mut left = self.multiplicative()?;
+        let mut links = 0;
         loop {
             let op = match self.peek() {
                 Tok::Op("+") => BinOp::Add,
@@ -142,6 +147,7 @@ impl Parser<'_> {
                 Tok::Op("^") => BinOp::BitXor,
                 _ => return Ok(left),
             };
+            self.chained(&mut links)?;
             self.advance();
             let right = self.multiplicative()?;
             left = Expr::Binary(op, Box::new(left), Box::new(right));
@@ -150,6 +156,7 @@ impl Parser<'_> {
 
     fn multiplicative(&mut self) -> Result<Expr> {
         let mut left = self.unary()?;
+        let mut links = 0;
         loop {
             let op = match self.peek() {
                 Tok::Op("*") => BinOp::Mul,
@@ -157,6 +164,7 @@ impl Parser<'_> {
                 Tok::Op("%") => BinOp::Mod,
                 _ => return Ok(left),
             };
+            self.chained(&mut links)?;
             self.advance();
             let right = self.unary()?;
             left = Expr::Binary(op, Box::new(left), Box::new(right));

@@ -17,6 +17,8 @@ use super::stmt::Stmt;
 
 /// Deepest nesting of expressions, queries and blocks.
 const MAX_DEPTH: u32 = 120;
+/// Operators of one chain; its tree is bound and dropped by recursion.
+const MAX_CHAIN: u32 = 2000;
 
 /// Parses a whole batch.
 ///
@@ -74,12 +76,22 @@ impl<'a> Parser<'a> {
         Ok(Self { text, tokens: tokenize(text, quoted_identifier)?, at: 0, depth: 0 })
     }
 
+    /// Counts the operators of one chain (`1 + 1 + 1`), whose tree is as deep as the chain is long.
+    fn chained(&self, links: &mut u32) -> Result<()> {
+        *links += 1;
+        if *links > MAX_CHAIN { Err(self.too_deep()) } else { Ok(()) }
+    }
+
+    fn too_deep(&self) -> SqlError {
+        let message = "Some part of your SQL statement is nested too deeply. Rewrite the query or break it up into smaller queries.";
+        error::new(191, 15, 1, message).at_line(self.line())
+    }
+
     /// Runs `body` one level deeper; the limit keeps foreign text from exhausting the stack.
     fn deeper<T>(&mut self, body: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            let message = "Some part of your SQL statement is nested too deeply. Rewrite the query or break it up into smaller queries.";
-            return Err(error::new(191, 15, 1, message).at_line(self.line()));
+            return Err(self.too_deep());
         }
         let result = body(self);
         self.depth -= 1;

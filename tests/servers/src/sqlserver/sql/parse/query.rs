@@ -80,6 +80,7 @@ impl Parser<'_> {
 
     fn union(&mut self) -> Result<Body> {
         let mut left = self.intersect()?;
+        let mut links = 0;
         loop {
             let op = if self.take_kw("union") {
                 if self.take_kw("all") { SetOp::UnionAll } else { SetOp::Union }
@@ -88,6 +89,7 @@ impl Parser<'_> {
             } else {
                 return Ok(left);
             };
+            self.chained(&mut links)?;
             let right = self.intersect()?;
             left = Body::Set(op, Box::new(left), Box::new(right));
         }
@@ -95,7 +97,9 @@ impl Parser<'_> {
 
     fn intersect(&mut self) -> Result<Body> {
         let mut left = self.query_term()?;
+        let mut links = 0;
         while self.take_kw("intersect") {
+            self.chained(&mut links)?;
             let right = self.query_term()?;
             left = Body::Set(SetOp::Intersect, Box::new(left), Box::new(right));
         }
@@ -329,7 +333,9 @@ impl Parser<'_> {
     pub(super) fn table_ref(&mut self) -> Result<TableRef> {
         self.deeper(|p| {
             let mut left = p.table_primary()?;
+            let mut links = 0;
             loop {
+                p.chained(&mut links)?;
                 if p.take_kws(&["cross", "join"]) {
                     let right = p.table_primary()?;
                     left = join(JoinKind::Cross, left, right, None);

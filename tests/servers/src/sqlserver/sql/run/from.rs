@@ -98,8 +98,6 @@ impl ScanNode {
         }
         let Some(scan) = self.open(cx, row)? else { return Ok(Step::More) };
         let txn = if self.variable { cx.st.variable_txn() } else { cx.st.txn() };
-        let whole = self.needed.iter().all(|n| *n);
-        let mut buffer = Vec::with_capacity(self.columns);
         let mut until_check = CANCEL_EVERY;
         for item in scan {
             let item = item.map_err(|e| super::super::storage::error(cx, e))?;
@@ -108,7 +106,7 @@ impl ScanNode {
                 until_check = CANCEL_EVERY;
                 cx.check_cancel()?;
             }
-            self.load(cx, &item, whole, &mut buffer, row)?;
+            self.load(cx, &item, row)?;
             if !all_true(&self.conditions, cx, row)? {
                 if self.release {
                     txn.release_row(self.table, item.id());
@@ -123,20 +121,9 @@ impl ScanNode {
     }
 
     /// Copies what is needed of a stored row into the row of the query.
-    fn load(&self, cx: &Cx<'_>, item: &RowRef, whole: bool, buffer: &mut Vec<Value>, row: &mut Row) -> Result<()> {
-        if whole {
-            buffer.clear();
-            item.decode_into(self.columns, buffer).map_err(|e| super::super::storage::error(cx, e))?;
-            for (place, value) in row[self.base..self.base + self.columns].iter_mut().zip(buffer.drain(..)) {
-                *place = value;
-            }
-        } else {
-            for (at, needed) in self.needed.iter().enumerate() {
-                if *needed {
-                    row[self.base + at] = item.value(at).map_err(|e| super::super::storage::error(cx, e))?;
-                }
-            }
-        }
+    fn load(&self, cx: &Cx<'_>, item: &RowRef, row: &mut Row) -> Result<()> {
+        let places = &mut row[self.base..self.base + self.columns];
+        item.decode_needed(&self.needed, places).map_err(|e| super::super::storage::error(cx, e))?;
         if let Some(slot) = self.row_id_slot {
             row[slot] = super::super::storage::row_id_value(item.id());
         }

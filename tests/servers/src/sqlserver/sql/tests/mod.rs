@@ -3,4 +3,5 @@
 
 mod documented;
 mod harness;
+mod parser;
 mod statements;

@@ -204,6 +204,14 @@ impl RowRef {
         Ok(values)
     }
 
+    /// Decodes the values of the `needed` columns into their places of `out`; the other places keep what they hold.
+    ///
+    /// # Errors
+    /// [`StoreError::BadBytes`].
+    pub fn decode_needed(&self, needed: &[bool], out: &mut [Value]) -> Result<(), StoreError> {
+        row::decode_needed(self.bytes(), needed, out)
+    }
+
     /// Appends the values to `out`, which a loop over rows can reuse.
     ///
     /// # Errors

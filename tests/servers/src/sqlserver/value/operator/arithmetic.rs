@@ -77,6 +77,12 @@ impl BinaryOperation {
         self.result
     }
 
+    /// The operator and the types in which its operands are given.
+    #[must_use]
+    pub fn operands(&self) -> (BinaryOperator, SqlType, SqlType) {
+        (self.operator, self.left.given, self.right.given)
+    }
+
     /// Applies the operator; NULL if either operand is NULL.
     ///
     /// # Errors

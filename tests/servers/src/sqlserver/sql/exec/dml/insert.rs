@@ -7,7 +7,7 @@ use super::super::super::error::{self, Result};
 use super::super::super::plan::{Plan, Row, Step, Typed, X};
 use super::super::super::state::Cx;
 use super::super::super::stmt::{Insert, InsertSource};
-use super::super::super::storage;
+use super::super::super::{storage, typed};
 use super::super::{Flow, trigger};
 use super::output::{OutputPlan, OutputScope, check_triggers};
 use super::{Changes, Table, bind_top, finish, held, open_target, row_limit};
@@ -331,7 +331,8 @@ pub(crate) fn insert(cx: &mut Cx<'_>, insert: &Insert) -> Result<Flow> {
             (Source::Values(rows_bound), rows[0].len())
         }
         InsertSource::Query(query) => {
-            let plan = binder.bind_query(query, None)?;
+            let mut plan = binder.bind_query(query, None)?;
+            typed::settle(&mut plan);
             check_width(insert.columns.len(), plan.cols.len(), false)?;
             let width = plan.cols.len();
             (Source::Plan(plan), width)
