@@ -22,6 +22,7 @@ exec 9<"$root/demo"
 flock --nonblock 9 || fail "another demo is running in this folder; wait for it, or end it with Ctrl-C"
 
 fresh_state() {
+  # A link could lead the removal below elsewhere.
   [ ! -L "$state" ] || fail "$state is a symbolic link; remove it"
   if [ -d "$state" ]; then
     end_recorded
@@ -61,6 +62,7 @@ finish() {
   else
     end_recorded
     rm -f "$state/env"
+    [ "$outcome" != interrupted ] || echo "demo: ended early; the servers are down, the next run starts afresh" >&2
   fi
   exit "$code"
 }
