@@ -2,27 +2,15 @@
 
 use contract::error::{PortError, Refusal};
 use contract::manifest::Plan;
-use contract::port::source::SourceFactory;
 use journal_sqlite::SqliteJournal;
 use runtime::{CancellationToken, Outcome, Progress, Request, Scope};
 use sink_sqlserver::SqlServerTarget;
-use source_clickhouse::{ClickHouseSource, ConnectOptions};
+use source_clickhouse::ClickHouseSourceFactory;
 
 use crate::arguments::{InspectArguments, RunArguments};
 use crate::progress::Bar;
 use crate::world::{SystemWorld, random_bytes};
 use crate::{connections, manifest, output};
-
-/// Opens source sessions.
-struct Source(ConnectOptions);
-
-impl SourceFactory for Source {
-    type Session = ClickHouseSource;
-
-    async fn connect(&self) -> Result<ClickHouseSource, PortError> {
-        ClickHouseSource::connect(&self.0).await
-    }
-}
 
 /// Runs a transfer or one phase of it; returns the exit code.
 pub(crate) fn run(arguments: RunArguments, scope: Scope) -> u8 {
@@ -48,14 +36,14 @@ pub(crate) fn run(arguments: RunArguments, scope: Scope) -> u8 {
 
 struct Composed {
     request: Request,
-    source: Source,
+    source: ClickHouseSourceFactory,
     target: SqlServerTarget,
     journal: SqliteJournal,
 }
 
 fn compose(arguments: &RunArguments, plan: Plan, scope: Scope) -> Result<Composed, PortError> {
     let directory = arguments.connections.as_deref();
-    let source = Source(connections::source(directory)?);
+    let source = ClickHouseSourceFactory::new(connections::source(directory)?);
     let target = SqlServerTarget::new(connections::target(directory)?, &plan.state_schema);
     let run_id = match &arguments.run_id {
         Some(run_id) => checked(run_id)?,

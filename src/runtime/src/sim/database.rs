@@ -244,7 +244,7 @@ impl Database {
         let ours =
             |table: &&mut Table| table.object_id == stage.object_id && table.owner == stage.definition.owner_binding;
         let table = state.tables.get_mut(&stage.definition.name.table).filter(ours);
-        table.map(view).ok_or_else(|| refuse("mssql_native.stage_identity_changed"))
+        table.map(view).ok_or_else(|| refuse("mssql_native.stage_identity_mismatch"))
     }
 
     pub(super) fn write(&self, stage: &StageRef, rows: Vec<Vec<u8>>) -> Result<(), PortError> {
