@@ -2,18 +2,9 @@
 //! design.md 3.14, 3.23), and its counterparts.
 
 use contract::port::target::{Claim, CustodyRelease, OperationIdentity, RunFence, TargetRequest};
+use contract::transaction::target_lock;
 
 use super::ident::{binary, bracket, fence_check, literal, prologue, transaction_lock};
-
-/// Applock of everything that changes a target's state rows.
-pub(crate) fn target_lock(operation: &OperationIdentity) -> String {
-    format!("dpone:target:{}", operation.target_identity)
-}
-
-/// Applock of one operation.
-pub(crate) fn operation_lock(operation: &OperationIdentity) -> String {
-    format!("dpone:operation:{}", operation.operation_key)
-}
 
 /// The claim batch. One row: verdict (`claimed`, `held`, `fenced`), generation, operation epoch, custody epoch, holder,
 /// server time. The verdicts `held` and `fenced` change nothing.
@@ -26,7 +17,11 @@ pub(crate) fn claim(claim: &Claim, lock_timeout_ms: u32) -> String {
          @custody_epoch bigint, @holder binary(32), @state nvarchar(8), @fence_epoch bigint, @fence_nonce binary(32),\n  \
          @owner binary(32), @now datetime2(7) = SYSUTCDATETIME();\nBEGIN TRANSACTION;\n",
     );
-    text.push_str(&transaction_lock(&target_lock(&claim.operation), lock_timeout_ms, "native_transfer.target_busy"));
+    text.push_str(&transaction_lock(
+        &target_lock(claim.operation.target_identity),
+        lock_timeout_ms,
+        "native_transfer.target_busy",
+    ));
     text.push_str(&observe_custody_and_fence(&s, claim));
     text.push_str("IF @verdict = N'claimed'\nBEGIN\n");
     text.push_str(&registry(&s, claim));

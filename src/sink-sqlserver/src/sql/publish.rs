@@ -10,8 +10,8 @@
 
 use contract::digest::Digest;
 use contract::port::target::{Mutation, OperationIdentity, PublishRequest, StageColumn, TargetRequest};
+use contract::transaction::{operation_lock, target_lock};
 
-use super::claim::{operation_lock, target_lock};
 use super::ident::{binary, bracket, fence_check, instant, literal, prologue, qualified, transaction_lock};
 use super::stage;
 
@@ -22,8 +22,16 @@ pub(crate) fn begin(request: &PublishRequest) -> String {
     let throw = |condition: String, code: &str| format!("IF {condition}\n  BEGIN ;THROW 51000, N'{code}', 1; END;\n");
     let mut text = prologue(request.lock_timeout_ms);
     text.push_str("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE;\nDECLARE @rc int;\nBEGIN TRANSACTION;\n");
-    text.push_str(&transaction_lock(&target_lock(o), request.lock_timeout_ms, "native_transfer.target_busy"));
-    text.push_str(&transaction_lock(&operation_lock(o), request.lock_timeout_ms, "native_transfer.target_busy"));
+    text.push_str(&transaction_lock(
+        &target_lock(o.target_identity),
+        request.lock_timeout_ms,
+        "native_transfer.target_busy",
+    ));
+    text.push_str(&transaction_lock(
+        &operation_lock(o.operation_key),
+        request.lock_timeout_ms,
+        "native_transfer.target_busy",
+    ));
     text.push_str(&fence_check(&request.request.state_schema, &request.fence));
     text.push_str(&throw(
         format!(
@@ -76,8 +84,8 @@ pub(crate) fn probe(request: &TargetRequest, operation: &OperationIdentity, lock
     format!(
         "{}DECLARE @rc int;\nBEGIN TRANSACTION;\n{}{}{}ROLLBACK TRANSACTION;\n",
         prologue(lock_timeout_ms),
-        transaction_lock(&target_lock(operation), lock_timeout_ms, "native_transfer.target_busy"),
-        transaction_lock(&operation_lock(operation), lock_timeout_ms, "native_transfer.target_busy"),
+        transaction_lock(&target_lock(operation.target_identity), lock_timeout_ms, "native_transfer.target_busy"),
+        transaction_lock(&operation_lock(operation.operation_key), lock_timeout_ms, "native_transfer.target_busy"),
         receipt_query(request, operation),
     )
 }

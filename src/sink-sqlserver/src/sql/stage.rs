@@ -1,11 +1,9 @@
 //! Stages: created with their owner mark, proved ours, dropped.
 
+use contract::names::OWNER_PROPERTY;
 use contract::port::target::{RunFence, StageColumn, StageDefinition, StageRef, TableName};
 
 use super::ident::{bracket, fence_check, literal, prologue, qualified};
-
-/// Extended property that carries the owner binding.
-pub(crate) const OWNER_PROPERTY: &str = "dpone_native_owner";
 
 /// A table's quoted name with its columns.
 pub(crate) struct StageColumns<'a> {
