@@ -1,6 +1,8 @@
 # Two commands: `make demo` moves real rows, `make test` proves everything. Both install what they need.
 SHELL := /bin/bash
 export NT_CACHE ?= $(HOME)/.cache/native-transfer
+# Where tools/setup.sh puts Rust and Go when the machine's own are missing or too old.
+export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(NT_CACHE)/go/bin:$(PATH)
 TESTKIT := target/debug/testkit
 
 .PHONY: help setup tools build check test demo demo-down bench clean-demo
