@@ -1,5 +1,7 @@
 //! Test kit: servers, proxy and the integration tests of the whole road.
 
 pub mod control;
+pub mod ends;
 pub mod forward;
+pub mod reader;
 pub mod spawn;

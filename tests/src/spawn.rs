@@ -4,6 +4,7 @@
 //! tests that need a server of their own start the `testkit` binary.
 
 use std::io::{self, BufRead as _, BufReader};
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
@@ -56,6 +57,8 @@ pub struct Clickhouse {
     pub query_log: Option<PathBuf>,
     /// A ClickHouse users.xml.
     pub users_config: Option<PathBuf>,
+    /// Address to listen on with a free port; `127.0.0.1` when none.
+    pub listen: Option<IpAddr>,
     /// Names of the certificate; `localhost` and `127.0.0.1` when empty.
     pub sans: Vec<String>,
     /// The native protocol without TLS.
@@ -72,6 +75,7 @@ impl Clickhouse {
             accounts: vec![(user.to_owned(), password.to_owned())],
             query_log: None,
             users_config: None,
+            listen: None,
             sans: Vec::new(),
             plaintext: false,
             http: false,
@@ -87,6 +91,9 @@ impl Clickhouse {
             if let Some(file) = file {
                 arguments.extend([option.into(), file.into()]);
             }
+        }
+        if let Some(address) = self.listen {
+            arguments.extend(["--listen".into(), SocketAddr::new(address, 0).to_string().into()]);
         }
         for san in &self.sans {
             arguments.extend(["--san".into(), san.into()]);
@@ -114,6 +121,8 @@ pub struct SqlServer {
     pub database: String,
     /// File of the query log.
     pub query_log: Option<PathBuf>,
+    /// Address to listen on with a free port; `127.0.0.1` when none.
+    pub listen: Option<IpAddr>,
     /// Names of the certificate; `localhost` and `127.0.0.1` when empty.
     pub sans: Vec<String>,
     /// `required`, `off` or `not-supported`.
@@ -131,6 +140,7 @@ impl SqlServer {
             password: password.to_owned(),
             database: database.to_owned(),
             query_log: None,
+            listen: None,
             sans: Vec::new(),
             encryption: "required".to_owned(),
             control: true,
@@ -149,6 +159,9 @@ impl SqlServer {
         }
         if let Some(file) = &self.query_log {
             arguments.extend(["--query-log".into(), file.into()]);
+        }
+        if let Some(address) = self.listen {
+            arguments.extend(["--listen".into(), SocketAddr::new(address, 0).to_string().into()]);
         }
         for san in &self.sans {
             arguments.extend(["--san".into(), san.into()]);

@@ -1,177 +1,17 @@
 //! Both test servers as processes, the shipped binary, and a reader of what it left: everything a road test needs.
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
 use serde_json::Value;
-use testkit::control::Client;
-use testkit::spawn::{self, Clickhouse, ServerProcess, SqlServer};
+use testkit::ends::{DATABASE, LOADER, SOURCE_USER, Source, Target};
+pub(crate) use testkit::ends::{SOURCE_PASSWORD, TARGET_PASSWORD, binary};
 
-use super::reader::Reader;
-
-pub(crate) const SOURCE_PASSWORD: &str = "planted-source-secret-5b2e";
-pub(crate) const TARGET_PASSWORD: &str = "Planted-Target-Secret-91c7";
-const DBA_PASSWORD: &str = "Dba-Secret-0";
-const LOADER: &str = "loader";
-const DATABASE: &str = "sales";
-
-/// The `native-transfer` binary: `NATIVE_TRANSFER_BIN` if set, else built once beside the running test.
-pub(crate) fn binary() -> &'static Path {
-    static BINARY: OnceLock<PathBuf> = OnceLock::new();
-    BINARY.get_or_init(|| {
-        if let Some(path) = std::env::var_os("NATIVE_TRANSFER_BIN") {
-            return path.into();
-        }
-        let own = std::env::current_exe().expect("the test knows itself");
-        // target/PROFILE/deps/it-HASH
-        let profile = own.ancestors().nth(2).expect("a profile folder");
-        let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "--package", "cli", "--manifest-path"]);
-        build.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml"));
-        build.arg("--target-dir").arg(profile.parent().expect("a target folder"));
-        if profile.file_name().is_some_and(|name| name == "release") {
-            build.arg("--release");
-        }
-        assert!(build.status().expect("cargo starts").success(), "the product builds");
-        profile.join("native-transfer")
-    })
-}
-
-/// The ClickHouse server, one for all tests; each test has a database of its own there.
-pub(crate) struct Source {
-    server: ServerProcess,
-    folder: PathBuf,
-}
-
+/// The ClickHouse server, one for all tests.
 pub(crate) fn source() -> &'static Source {
     static SOURCE: OnceLock<Source> = OnceLock::new();
-    SOURCE.get_or_init(|| {
-        let tool = Path::new(env!("CARGO_MANIFEST_DIR")).join("tools/libchdb.sh");
-        assert!(Command::new(tool).output().expect("the tool starts").status.success(), "the engine is in the cache");
-        // The server ends with this process; the folder is removed by the next cleaning of the temporary folder.
-        let folder = tempfile::tempdir().expect("a folder").keep();
-        let server = spawn::clickhouse(&Clickhouse {
-            http: true,
-            query_log: Some(folder.join("queries.jsonl")),
-            ..Clickhouse::new(&folder.join("data"), "reader", SOURCE_PASSWORD)
-        })
-        .expect("the source starts");
-        Source { server, folder }
-    })
-}
-
-impl Source {
-    /// Runs one statement over HTTP; returns its answer.
-    pub(crate) fn run(&self, sql: &str) -> String {
-        let port = self.server.ready().http_port.expect("HTTP is served");
-        let mut socket = TcpStream::connect(("127.0.0.1", port)).expect("a connection");
-        let head = format!(
-            "POST / HTTP/1.0\r\nX-ClickHouse-User: reader\r\nX-ClickHouse-Key: {SOURCE_PASSWORD}\r\nContent-Length: {}\r\n\r\n",
-            sql.len()
-        );
-        socket.write_all(head.as_bytes()).expect("the request goes out");
-        socket.write_all(sql.as_bytes()).expect("the request goes out");
-        let mut answer = String::new();
-        socket.read_to_string(&mut answer).expect("an answer");
-        let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
-        assert!(head.starts_with("HTTP/1.1 200") || head.starts_with("HTTP/1.0 200"), "{sql}: {answer}");
-        body.to_owned()
-    }
-
-    /// The rows of a query, sorted; cells are joined by a tab.
-    pub(crate) fn rows(&self, sql: &str) -> Vec<String> {
-        let mut rows: Vec<String> = self.run(&format!("{sql} FORMAT TSV")).lines().map(str::to_owned).collect();
-        rows.sort();
-        rows
-    }
-
-    /// Whether the query log has an entry with all of `parts`.
-    pub(crate) fn was_asked(&self, parts: &[&str]) -> bool {
-        let log = std::fs::read_to_string(self.folder.join("queries.jsonl")).expect("a query log");
-        log.lines().any(|line| parts.iter().all(|part| line.contains(part)))
-    }
-
-    pub(crate) fn port(&self) -> u16 {
-        self.server.ready().port
-    }
-
-    pub(crate) fn ca_file(&self) -> &Path {
-        &self.server.ready().ca
-    }
-
-    pub(crate) fn ca(&self) -> Vec<u8> {
-        std::fs::read(self.ca_file()).expect("a CA file")
-    }
-}
-
-/// A SQL Server of one test: a database, the printed catalog, a loader with exactly the documented rights.
-pub(crate) struct Target {
-    pub(crate) server: ServerProcess,
-    pub(crate) control: Client,
-    reader: Reader,
-}
-
-impl Target {
-    fn start(folder: &Path) -> Target {
-        let options = SqlServer {
-            query_log: Some(folder.join("statements.jsonl")),
-            ..SqlServer::new(&folder.join("sqlserver"), "sa", DBA_PASSWORD, DATABASE)
-        };
-        let server = spawn::sqlserver(&options).expect("the target starts");
-        let control = server.control().expect("breakpoints");
-        let ready = server.ready();
-        let mut reader = Reader::connect(ready.port, &ready.ca, "sa", DBA_PASSWORD, DATABASE);
-        reader.run(&format!("CREATE LOGIN [{LOADER}] WITH PASSWORD = N'{TARGET_PASSWORD}'"));
-        reader.run(&format!("CREATE USER [{LOADER}] FOR LOGIN [{LOADER}]"));
-        let script = Command::new(binary())
-            .args(["target-catalog", "print", "--staging-schema", "stage", "--loader", LOADER])
-            .output()
-            .expect("the product starts");
-        assert!(script.status.success());
-        for batch in String::from_utf8(script.stdout).expect("text").split("\nGO\n") {
-            if batch.lines().any(|line| !line.trim().is_empty() && !line.trim_start().starts_with("--")) {
-                reader.run(batch);
-            }
-        }
-        reader.run(&format!("USE master; GRANT VIEW SERVER STATE TO [{LOADER}]; USE [{DATABASE}]"));
-        Target { server, control, reader }
-    }
-
-    /// Runs a batch as the DBA.
-    pub(crate) fn run(&mut self, sql: &str) {
-        self.reader.run(sql);
-    }
-
-    /// The rows of a query of the DBA, sorted; cells are joined by a tab.
-    pub(crate) fn rows(&mut self, sql: &str) -> Vec<String> {
-        let mut rows = self.reader.rows(sql);
-        rows.sort();
-        rows
-    }
-
-    /// The only cell of a query.
-    pub(crate) fn value(&mut self, sql: &str) -> String {
-        let mut rows = self.reader.rows(sql);
-        assert_eq!(rows.len(), 1, "{sql}: {rows:?}");
-        rows.remove(0)
-    }
-
-    /// Names of tables in the staging schema.
-    pub(crate) fn stages(&mut self) -> Vec<String> {
-        self.rows("SELECT name FROM sys.tables WHERE schema_id = SCHEMA_ID(N'stage')")
-    }
-
-    pub(crate) fn custody(&mut self) -> Vec<String> {
-        self.rows("SELECT state FROM dpone.native_transfer_custody")
-    }
-
-    pub(crate) fn create(&mut self, table: &str, columns: &str) {
-        self.run(&format!("CREATE TABLE dbo.[{table}] ({columns})"));
-        self.run(&format!("GRANT SELECT, INSERT, DELETE, ALTER ON dbo.[{table}] TO [{LOADER}]"));
-    }
+    SOURCE.get_or_init(|| Source::start(None))
 }
 
 /// Columns that most tests move.
@@ -192,13 +32,13 @@ impl Road {
     /// `name` is the test's own database at the source.
     pub(crate) fn new(name: &str) -> Road {
         let folder = tempfile::tempdir().expect("a folder");
-        let target = Target::start(folder.path());
+        let target = Target::start(folder.path(), None);
         source().run(&format!("CREATE DATABASE {name} ENGINE = Atomic"));
         let road = Road { database: name.to_owned(), target, folder };
         let connections = road.connections();
         let port = road.target.server.ready().port;
         let ca = std::fs::read(&road.target.server.ready().ca).expect("a CA file");
-        write_connection(&connections, "source", source().port(), "reader", SOURCE_PASSWORD, name, &source().ca());
+        write_connection(&connections, "source", source().port(), SOURCE_USER, SOURCE_PASSWORD, name, &source().ca());
         write_connection(&connections, "target", port, LOADER, TARGET_PASSWORD, DATABASE, &ca);
         road
     }

@@ -3,6 +3,5 @@
 mod kills;
 mod kit;
 mod moves;
-mod reader;
 mod refusals;
 mod secrets;

@@ -1,5 +1,7 @@
 //! Reads and writes the target as a DBA, with another library than the product writes with.
+#![allow(clippy::expect_used, clippy::panic, reason = "a test ends where its kit fails")]
 
+use std::fmt;
 use std::path::Path;
 
 use tiberius::{AuthMethod, Client, ColumnData, Config, EncryptionLevel};
@@ -8,24 +10,34 @@ use tokio::runtime::Runtime;
 use tokio_util::compat::{Compat, TokioAsyncWriteCompatExt as _};
 
 /// A session of a DBA.
-pub(crate) struct Reader {
+pub struct Reader {
     runtime: Runtime,
     client: Client<Compat<TcpStream>>,
 }
 
+impl fmt::Debug for Reader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Reader")
+    }
+}
+
 impl Reader {
-    pub(crate) fn connect(port: u16, ca: &Path, user: &str, password: &str, database: &str) -> Reader {
+    /// Logs in at `host`, which the server's certificate must name.
+    ///
+    /// # Panics
+    /// The server cannot be reached, or refuses the login.
+    pub fn connect(host: &str, port: u16, ca: &Path, user: &str, password: &str, database: &str) -> Reader {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let client = runtime.block_on(async {
             let mut config = Config::new();
-            config.host("localhost");
+            config.host(host);
             config.port(port);
             config.database(database);
             config.application_name("dba");
             config.authentication(AuthMethod::sql_server(user, password));
             config.encryption(EncryptionLevel::Required);
             config.trust_cert_ca(ca.to_string_lossy());
-            let socket = TcpStream::connect(("127.0.0.1", port)).await.expect("a connection");
+            let socket = TcpStream::connect((host, port)).await.expect("a connection");
             socket.set_nodelay(true).expect("a socket");
             Client::connect(config, socket.compat_write()).await.expect("a session")
         });
@@ -33,12 +45,18 @@ impl Reader {
     }
 
     /// Runs a batch; its results are not looked at.
-    pub(crate) fn run(&mut self, sql: &str) {
+    ///
+    /// # Panics
+    /// The server answers with an error.
+    pub fn run(&mut self, sql: &str) {
         self.results(sql);
     }
 
     /// The rows of the first result; cells are joined by a tab, NULL is `\N`.
-    pub(crate) fn rows(&mut self, sql: &str) -> Vec<String> {
+    ///
+    /// # Panics
+    /// The server answers with an error, or with a type that no test reads.
+    pub fn rows(&mut self, sql: &str) -> Vec<String> {
         let first = self.results(sql).into_iter().next().unwrap_or_default();
         first.into_iter().map(|row| row.into_iter().map(text).collect::<Vec<_>>().join("\t")).collect()
     }
