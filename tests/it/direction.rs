@@ -13,6 +13,7 @@ fn allowed() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
         ("source-clickhouse", BTreeSet::from(["contract"])),
         ("sink-sqlserver", BTreeSet::from(["contract"])),
         ("cli", BTreeSet::from(["contract", "runtime", "journal-sqlite", "source-clickhouse", "sink-sqlserver"])),
+        ("operator", BTreeSet::from(["contract"])),
         ("servers", BTreeSet::new()),
         ("testkit", BTreeSet::from(["contract", "runtime", "servers"])),
     ])
@@ -80,4 +81,5 @@ fn planted_violations_are_found() {
     assert_eq!(plant("journal-sqlite", "runtime", true), ["journal-sqlite -> runtime"]);
     assert_eq!(plant("servers", "contract", true), ["servers -> contract"]);
     assert_eq!(plant("runtime", "sink-sqlserver", false), ["runtime -> sink-sqlserver"]);
+    assert_eq!(plant("operator", "runtime", false), ["operator -> runtime"]);
 }

@@ -1,0 +1,1 @@
+//! Objects as pure functions: the worker pod and the journal claim.

@@ -1,0 +1,4 @@
+//! One step of one resource: dereference, validate, decide, build, apply, status.
+
+pub mod build;
+pub mod validate;
