@@ -15,3 +15,4 @@ mod manifest;
 mod properties;
 mod robust;
 mod vectors;
+mod worker;

@@ -350,6 +350,12 @@ codes! {
     INTERVAL_CONFLICT = "native_transfer.interval_conflict",
         "Document and command line name different interval ends.",
         "Give only one of them.";
+    FROZEN_PLAN_TOO_LARGE = "native_transfer.frozen_plan_too_large",
+        "The manifest has more than 64 KiB of canonical JSON, so it cannot travel to a worker pod.",
+        "Shorten its texts and type overrides, or run it with the command line.";
+    FROZEN_PLAN_INVALID = "native_transfer.frozen_plan_invalid",
+        "The frozen plan is not a NativeTransfer reduced to manifest and interval, or holds what its reader would not give back unchanged.",
+        "Remove control characters and integers beyond 64 bits from the manifest; otherwise do not act on the document.";
     TARGET_NAME_INVALID = "native_transfer.target_name_invalid",
         "A schema or table name is not a SQL Server name.",
         "Use 1 to 128 characters without control characters.";

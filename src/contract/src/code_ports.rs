@@ -129,6 +129,11 @@ pub const PORT_CODES: &[CodeEntry] = &[
         "Check /dev/urandom in the container.",
     ),
     entry(
+        "native_transfer.epoch_floor_invalid",
+        "The epoch floor is higher than any journal can have been opened.",
+        "Correct --epoch-floor; nothing was changed. An operator takes it from the transfer's status: look for who edited it.",
+    ),
+    entry(
         "native_transfer.journal_bound_exceeded",
         "A record, or the whole journal, would exceed its bound.",
         "Use a new journal root for further runs.",
@@ -148,6 +153,16 @@ pub const PORT_CODES: &[CodeEntry] = &[
         "native_transfer.journal_unavailable",
         "The journal cannot be written or made durable.",
         "Check free space, permissions and health of the journal volume, then look at the run with inspect.",
+    ),
+    entry(
+        "native_transfer.plan_digest_mismatch",
+        "The plan file is not the document whose digest was given.",
+        "Nothing was done. Look for who changed the worker pod's annotation, then delete the pod.",
+    ),
+    entry(
+        "native_transfer.receipt_unwritable",
+        "The file of --receipt cannot be written.",
+        "Check the path and its permissions. At the start nothing was done; at the end look at the run with inspect.",
     ),
     entry(
         "native_transfer.run_fenced",

@@ -37,3 +37,4 @@ pub mod target_layout;
 pub mod transaction;
 pub mod transfer;
 pub mod window;
+pub mod worker;

@@ -15,7 +15,7 @@ const DOCUMENT_BYTES_MAX: usize = 1_500_000;
 const OPEN_BRACKETS_MAX: i64 = 256;
 
 /// `apiVersion` of a `NativeTransfer`.
-const API_VERSION: &str = "transfer.dpone.io/v1alpha1";
+pub const API_VERSION: &str = "transfer.dpone.io/v1alpha1";
 
 /// One process of a document.
 #[derive(Debug, Clone, PartialEq)]

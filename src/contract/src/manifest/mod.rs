@@ -9,5 +9,5 @@ mod keys;
 mod plan;
 pub mod policy;
 
-pub use document::{Process, parse, preview, processes};
+pub use document::{API_VERSION, Process, parse, preview, processes};
 pub use plan::{Clear, Plan, Preview, SourceRelation, Strategy};
