@@ -1,5 +1,6 @@
 //! Test kit: servers, proxy and the integration tests of the whole road.
 
+pub mod cluster;
 pub mod control;
 pub mod ends;
 pub mod forward;

@@ -7,6 +7,7 @@ mod stdin;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use testkit::cluster;
 
 /// Test servers and tools of native-transfer. Nothing here ships.
 #[derive(Debug, Parser)]
@@ -22,12 +23,15 @@ enum Command {
     Clickhouse(clickhouse::Arguments),
     /// A TDS 7.4 server with T-SQL, transactions, locks and bulk load, to be spoken to by any client of SQL Server.
     Sqlserver(sqlserver::Arguments),
+    /// A single-node Kubernetes with kubelet, containerd, services, DNS and volumes.
+    Cluster(cluster::Arguments),
 }
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Clickhouse(arguments) => clickhouse::run(arguments),
         Command::Sqlserver(arguments) => sqlserver::run(arguments),
+        Command::Cluster(arguments) => cluster::run(arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
