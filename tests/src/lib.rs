@@ -6,3 +6,4 @@ pub mod ends;
 pub mod forward;
 pub mod reader;
 pub mod spawn;
+pub mod transfer;

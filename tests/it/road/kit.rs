@@ -7,19 +7,14 @@ use std::sync::OnceLock;
 use serde_json::Value;
 use testkit::ends::{DATABASE, LOADER, SOURCE_USER, Source, Target};
 pub(crate) use testkit::ends::{SOURCE_PASSWORD, TARGET_PASSWORD, binary};
+use testkit::transfer::{self, Document};
+pub(crate) use testkit::transfer::{FULL_REFRESH, ONE_DAY, RAW, VISIBLE};
 
 /// The ClickHouse server, one for all tests.
 pub(crate) fn source() -> &'static Source {
     static SOURCE: OnceLock<Source> = OnceLock::new();
     SOURCE.get_or_init(|| Source::start(None))
 }
-
-/// Columns that most tests move.
-pub(crate) const SOURCE_COLUMNS: &str = "id Int64, name Nullable(String), x Nullable(Float64), at DateTime64(6, 'UTC')";
-pub(crate) const TARGET_COLUMNS: &str =
-    "id bigint NOT NULL, name nvarchar(max) NULL, x float(53) NULL, at datetime2(6) NOT NULL";
-const SOURCE_CONTENT: &str = "SELECT id, name, x, toString(at)";
-const TARGET_CONTENT: &str = "SELECT id, name, x, CONVERT(varchar(26), at, 121)";
 
 /// One test's world: a source database, a target server, folders for connections and journal.
 pub(crate) struct Road {
@@ -60,27 +55,19 @@ impl Road {
         self.folder.path().join("journal")
     }
 
-    /// A source table of [`SOURCE_COLUMNS`] with `rows` rows, two of them each second from midnight of 2013-07-04, and
-    /// the empty target table.
+    /// A source table `t` of [`testkit::transfer::SOURCE_COLUMNS`] with `rows` rows, and the empty target table.
     pub(crate) fn flights(&mut self, engine: &str, rows: u64) {
-        let database = &self.database;
-        source().run(&format!("CREATE TABLE {database}.t ({SOURCE_COLUMNS}) ENGINE = {engine} ORDER BY id"));
-        source().run(&format!(
-            "INSERT INTO {database}.t SELECT number, if(number % 7 = 0, NULL, concat('näme ', toString(number))), \
-             if(number % 5 = 0, NULL, number / 2), toDateTime64('2013-07-04 00:00:00.25', 6, 'UTC') + intDiv(number, 2) \
-             FROM numbers({rows})"
-        ));
-        self.target.create("t", TARGET_COLUMNS);
+        transfer::create(source(), &mut self.target, &self.database, "t", engine, rows);
     }
 
     /// What stands in the source table.
     pub(crate) fn source_content(&self) -> Vec<String> {
-        source().rows(&format!("{SOURCE_CONTENT} FROM {}.t", self.database))
+        transfer::source_content(source(), &self.database, "t")
     }
 
     /// What stands in the target table.
     pub(crate) fn target_content(&mut self) -> Vec<String> {
-        self.target.rows(&format!("{TARGET_CONTENT} FROM dbo.t"))
+        transfer::target_content(&mut self.target, "t")
     }
 
     /// Plants one row in the target.
@@ -173,45 +160,7 @@ impl Ended {
     }
 }
 
-/// A manifest of [`SOURCE_COLUMNS`] from `DATABASE.t` to `dbo.t`; tests replace parts of it.
+/// A document that moves `DATABASE.t` to `dbo.t`; tests replace parts of it.
 pub(crate) fn manifest(database: &str, mode: &str, strategy: &str) -> String {
-    let end = if strategy.contains("window") { "  interval: {end: \"2013-07-05T00:00:00Z\"}\n" } else { "" };
-    format!(
-        r#"apiVersion: transfer.dpone.io/v1alpha1
-kind: NativeTransfer
-metadata: {{name: road}}
-spec:
-  connections:
-    source: {{secretRef: {{name: s}}}}
-    target: {{secretRef: {{name: t}}}}
-{end}  manifest:
-    source:
-      type: clickhouse
-      table: {{schema: {database}, name: t}}
-      options:
-        native_transfer:
-          {mode}
-          wire: {{mode: typed_binary, binary_format: mssql_native}}
-          execution:
-            import_backend: mssql_sqlclient
-            verification_backend: target_local
-            chunking: {{mode: bounded_stream}}
-            native_chunks: {{max_rows: 40, max_total_encoded_bytes: 67108864, stage_allocated_bytes_stop_threshold: 1073741824}}
-    sink:
-      type: mssql
-      table: {{schema: dbo, name: t}}
-      options:
-        staging_schema: stage
-        physical_design: {{columns: {{x: {{target_type: {{mssql: float(53)}}}}}}}}
-      strategy: {strategy}
-  journal: {{storageClassName: standard, size: 5Gi}}
-  run: {{token: "1"}}
-"#
-    )
+    Document { name: "road", source: (database, "t"), target: "t", mode, strategy }.text()
 }
-
-pub(crate) const RAW: &str = "source_snapshot: {mode: exact_raw_rows, replica_scope: single_server}";
-pub(crate) const VISIBLE: &str = "source_snapshot: {mode: query_visible}";
-pub(crate) const FULL_REFRESH: &str = "{mode: full_refresh}";
-pub(crate) const ONE_DAY: &str = "{mode: partition_replace, atomicity: target_atomic, \
-     window: {column: at, anchor: data_interval_end, lookback: P1D, timezone: UTC}}";
