@@ -55,7 +55,7 @@ fn a_replacing_merge_tree_gives_every_version_and_every_duplicate() {
         source().run("INSERT INTO replacing.t SELECT number, 'same', 1.5, toDateTime64('2013-07-04 00:00:00', 6, 'UTC'), 1, 0 FROM numbers(50)");
     }
     source().run("INSERT INTO replacing.t SELECT number, 'later', NULL, toDateTime64('2013-07-04 00:00:00', 6, 'UTC'), 2, 1 FROM numbers(10)");
-    let columns = format!("{}, version bigint NOT NULL, is_deleted bigint NOT NULL", super::kit::TARGET_COLUMNS);
+    let columns = format!("{}, version bigint NOT NULL, is_deleted bigint NOT NULL", testkit::transfer::TARGET_COLUMNS);
     road.target.create("t", &columns);
     let text = manifest("replacing", RAW, FULL_REFRESH)
         .replace("columns: {x:", "columns: {is_deleted: {target_type: {mssql: bigint}}, x:");
