@@ -79,12 +79,13 @@ impl Module {
     }
 
     fn build(&self, source: &Path, folder: &Path) -> Result<()> {
-        let go = on_path("go").ok_or("Go is missing: it builds the cluster (Debian package golang-go, or go.dev)")?;
+        let go = on_path("go").ok_or("Go is missing: it builds the cluster (tools/setup.sh installs it)")?;
         eprintln!("testkit: building {} ({}, once)", self.name, self.minutes);
         let start = Instant::now();
         let partial = folder.with_extension("partial");
+        fs::create_dir_all(&partial)?;
         let status = Command::new(go)
-            .args(["build", "-trimpath", "-mod=readonly", "-ldflags", self.flags, "-o"])
+            .args(["build", "-trimpath", "-buildvcs=false", "-mod=readonly", "-ldflags", self.flags, "-o"])
             .arg(partial.join(""))
             .args(self.packages)
             .current_dir(source)

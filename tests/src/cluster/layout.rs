@@ -145,7 +145,7 @@ pub(crate) fn free_subnet(id: &str, in_use: &str) -> Option<u8> {
 
 /// Refuses a folder whose sockets would have names longer than the kernel takes.
 pub(crate) fn check_socket_length(dir: &Path) -> Result<()> {
-    let longest = dir.join("run/containerd.sock.ttrpc");
+    let longest = dir.join("kubelet/pod-resources/kubelet.sock");
     if longest.as_os_str().len() > SOCKET_PATH_MAX {
         return Err(format!("{} is too long for the sockets of a cluster: use a shorter --dir", dir.display()).into());
     }

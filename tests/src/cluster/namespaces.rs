@@ -33,7 +33,7 @@ pub(crate) fn choose_subnet(id: &str) -> Result<u8> {
 /// Makes the namespaces and the link.
 pub(crate) fn create(cluster: &Cluster) -> Result<()> {
     if !Path::new("/proc/sys/net/bridge").exists() {
-        // Built into some kernels, absent from others: the check below tells.
+        // Built into some kernels, a module of most others.
         output(Command::new("modprobe").arg("br_netfilter"))
             .map_err(|error| format!("bridged packets do not pass iptables here, Services would not work: {error}"))?;
     }

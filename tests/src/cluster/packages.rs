@@ -7,7 +7,7 @@ use super::Result;
 use super::programs::on_path;
 
 /// Programs and the packages that bring them.
-const PROGRAMS: [(&str, &str); 9] = [
+const PROGRAMS: [(&str, &str); 8] = [
     ("containerd", "containerd"),
     ("ctr", "containerd"),
     ("runc", "runc"),
@@ -16,7 +16,6 @@ const PROGRAMS: [(&str, &str); 9] = [
     ("ip", "iproute2"),
     ("nsenter", "util-linux"),
     ("mount", "mount"),
-    ("modprobe", "kmod"),
 ];
 /// Where distributions put the CNI plugins.
 const CNI_FOLDERS: [&str; 3] = ["/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni"];

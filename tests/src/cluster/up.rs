@@ -120,8 +120,9 @@ fn start_node(cluster: &Cluster) -> Result<()> {
     check_alive(cluster, "provisioner")
 }
 
-/// Waits until the node is Ready.
+/// Waits until the kubelet answers and the node is Ready: its status outlives it for a while.
 pub(crate) fn wait_for_kubelet(cluster: &Cluster) -> Result<()> {
+    wait_for(cluster, "kubelet", "the kubelet to answer", || Ok(http_ok(cluster, 10248, "/healthz")))?;
     let ready = r#"jsonpath={.status.conditions[?(@.type=="Ready")].status}"#;
     wait_for(cluster, "kubelet", "the node to be Ready", || {
         Ok(kubectl(cluster, &["get", "node", NODE, "-o", ready], None).is_ok_and(|status| status == "True"))
