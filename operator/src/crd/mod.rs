@@ -1,25 +1,17 @@
-//! The custom resource: spec, status, conditions, and the definition that the API server gets.
+//! The custom resource: spec, status, conditions, rules, and the definition that the API server gets.
 
 pub mod condition;
+mod convert;
+mod definition;
 pub mod manifest;
+pub mod rules;
+#[cfg(test)]
+mod rules_tests;
 pub mod spec;
 pub mod status;
+#[cfg(test)]
+pub(crate) mod tests;
 
+pub use definition::{DefinitionError, FILE, native_transfer, yaml};
 pub use spec::{NativeTransfer, NativeTransferSpec};
 pub use status::NativeTransferStatus;
-
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::CustomResourceExt;
-
-/// The definition of `NativeTransfer`.
-pub fn native_transfer() -> CustomResourceDefinition {
-    NativeTransfer::crd()
-}
-
-/// Every definition as YAML, the bytes of `crds/`.
-///
-/// # Errors
-/// When a definition cannot be written as YAML, which is a bug.
-pub fn yaml() -> Result<String, serde_norway::Error> {
-    serde_norway::to_string(&native_transfer())
-}

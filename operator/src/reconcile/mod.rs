@@ -1,4 +1,5 @@
 //! One step of one resource: dereference, validate, decide, build, apply, status.
 
 pub mod build;
+pub mod quantity;
 pub mod validate;

@@ -356,6 +356,12 @@ codes! {
     FROZEN_PLAN_INVALID = "native_transfer.frozen_plan_invalid",
         "The frozen plan is not a NativeTransfer reduced to manifest and interval, or holds what its reader would not give back unchanged.",
         "Remove control characters and integers beyond 64 bits from the manifest; otherwise do not act on the document.";
+    RESOURCE_FIELD_INVALID = "native_transfer.resource_field_invalid",
+        "A field of the resource beside its manifest has a value that no pod or volume can be made of.",
+        "Correct the field that the code names; it may change while the transfer exists.";
+    JOURNAL_TOO_SMALL = "native_transfer.journal_too_small",
+        "The journal volume is smaller than the chunks that the manifest lets be in flight, with 1 GiB to spare.",
+        "Let spec.journal.size grow, or make a transfer with a lower max_bytes, max_pending or parallelism.";
     TARGET_NAME_INVALID = "native_transfer.target_name_invalid",
         "A schema or table name is not a SQL Server name.",
         "Use 1 to 128 characters without control characters.";

@@ -1,1 +1,0 @@
-//! Objects as pure functions: the worker pod and the journal claim.
