@@ -3,29 +3,21 @@
 use std::collections::BTreeSet;
 
 use kube_cel::{CompiledSchema, Validator, compile_schema};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::rules::RULES;
 use super::tests::{example, schema};
 
-const PLAN_A: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
-const PLAN_B: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
-
 /// A resource as the API server holds it: an example with the status of a running extraction.
 fn stored() -> Value {
     let mut object = serde_json::to_value(example("flights-day.yaml")).expect("json");
-    object["status"] = json!({
-        "phase": "Extracting",
-        "epoch": 3,
-        "run": {"token": "1", "id": "u/1/1", "tag": "0123456789abcdef", "planSHA256": PLAN_A, "attempt": 1},
-        "custody": {"state": "Held", "eof": {"sha256": PLAN_A, "inline": "{}"}},
-    });
+    object["status"] = cases()["status"].clone();
     object
 }
 
-/// `object` with `value` at a JSON pointer; null takes the member away.
-fn with(mut object: Value, changes: &[(&str, Value)]) -> Value {
-    for (pointer, value) in changes {
+/// `object` with the changes of a case.
+fn with(mut object: Value, changes: &Value) -> Value {
+    for (pointer, value) in changes.as_object().expect("changes") {
         let (parent, key) = pointer.rsplit_once('/').expect("a pointer");
         let parent = object.pointer_mut(parent).expect("a parent").as_object_mut().expect("an object");
         if value.is_null() {
@@ -59,160 +51,32 @@ fn message(rule: &str) -> String {
     RULES.iter().find(|known| known.name == rule).expect("a rule").message.to_owned()
 }
 
-/// A change of a stored resource, and what becomes of it.
-struct Case {
-    rule: &'static str,
-    before: Vec<(&'static str, Value)>,
-    change: Vec<(&'static str, Value)>,
-    accepted: bool,
-}
-
-fn accepts(rule: &'static str, before: &[(&'static str, Value)], change: &[(&'static str, Value)]) -> Case {
-    Case { rule, before: before.to_vec(), change: change.to_vec(), accepted: true }
-}
-
-fn rejects(rule: &'static str, before: &[(&'static str, Value)], change: &[(&'static str, Value)]) -> Case {
-    Case { rule, before: before.to_vec(), change: change.to_vec(), accepted: false }
-}
-
-fn publication(outcome: &str) -> (&'static str, Value) {
-    ("/status/publication", json!({"outcome": outcome, "receiptId": "r-1"}))
-}
-
-fn attempt(attempt: i64) -> (&'static str, Value) {
-    ("/status/run/attempt", json!(attempt))
-}
-
-fn spec_cases() -> Vec<Case> {
-    let manifest = "manifest-immutable";
-    let none = &[] as &[(&str, Value)];
-    let settled = [("/status/phase", json!("Succeeded")), ("/status/custody/state", json!("Released"))];
-    let token = [("/spec/run", json!({"token": "2"}))];
-    vec![
-        accepts(manifest, none, &[("/spec/suspend", json!(true))]),
-        rejects(manifest, none, &[("/spec/manifest/source/table/name", json!("other"))]),
-        rejects(manifest, none, &[("/spec/manifest/extra", json!({"added": 1}))]),
-        rejects(manifest, &[("/spec/manifest/extra", json!(1))], &[("/spec/manifest/extra", Value::Null)]),
-        accepts("interval-immutable", &[("/spec/interval", Value::Null)], &[("/spec/suspend", json!(true))]),
-        rejects("interval-immutable", none, &[("/spec/interval/end", json!("2013-07-06T00:00:00Z"))]),
-        rejects("interval-immutable", none, &[("/spec/interval", Value::Null)]),
-        rejects("interval-immutable", &[("/spec/interval", Value::Null)], &[("/spec/interval", json!({"end": "x"}))]),
-        accepts("journal-class-immutable", none, &[("/spec/journal/size", json!("6Gi"))]),
-        rejects("journal-class-immutable", none, &[("/spec/journal/storageClassName", json!("fast"))]),
-        rejects("journal-class-immutable", none, &[("/spec/journal/storageClassName", Value::Null)]),
-        accepts("journal-access-mode-immutable", none, &[("/spec/suspend", json!(false))]),
-        rejects("journal-access-mode-immutable", none, &[("/spec/journal/accessMode", json!("ReadWriteOnce"))]),
-        accepts("journal-size-grows", none, &[("/spec/journal/size", json!("5.5Gi"))]),
-        accepts("journal-size-grows", none, &[("/spec/journal/size", json!("5120Mi"))]),
-        rejects("journal-size-grows", none, &[("/spec/journal/size", json!("5G"))]),
-        accepts("run-token-after-known-outcome", &settled, &token),
-        accepts("run-token-after-known-outcome", &[("/status", Value::Null)], &token),
-        // An absent run means token 1, so spelling it out is no change.
-        accepts("run-token-after-known-outcome", none, &[("/spec/run", Value::Null)]),
-        rejects("run-token-after-known-outcome", none, &token),
-        rejects("run-token-after-known-outcome", &[("/status/phase", json!("OutcomeUnknown"))], &token),
-        rejects("run-token-after-known-outcome", &[("/status/phase", json!("Failed"))], &token),
-        accepts("journal-size-grows", none, &[("/spec/connections/target/secretRef/name", json!("other"))]),
-        accepts("journal-size-grows", none, &[("/spec/workers", json!({"image": "worker:2"}))]),
-        accepts("journal-size-grows", none, &[("/spec/limits", json!({"attempts": 3}))]),
-    ]
-}
-
-fn run_cases() -> Vec<Case> {
-    let none = &[] as &[(&str, Value)];
-    let no_eof = ("/status/custody/eof", Value::Null);
-    let next_run = ("/status/run", json!({"token": "2", "id": "u/2/1", "tag": "0123456789abcdef", "attempt": 1}));
-    vec![
-        accepts("status-epoch-never-falls", none, &[("/status/epoch", json!(4))]),
-        rejects("status-epoch-never-falls", none, &[("/status/epoch", json!(2))]),
-        rejects("status-epoch-never-falls", none, &[("/status/epoch", Value::Null)]),
-        rejects("status-epoch-never-falls", none, &[("/status", Value::Null)]),
-        accepts("status-attempt-never-falls", none, &[attempt(2), no_eof.clone()]),
-        accepts("status-attempt-never-falls", &[attempt(5)], &[next_run.clone(), no_eof.clone()]),
-        rejects("status-attempt-never-falls", &[attempt(2)], &[attempt(1)]),
-        rejects("status-attempt-never-falls", none, &[("/status/run", Value::Null)]),
-        rejects("status-attempt-never-falls", none, &[("/status", Value::Null)]),
-        accepts(
-            "status-plan-write-once",
-            &[("/status/run/planSHA256", Value::Null)],
-            &[("/status/run/planSHA256", json!(PLAN_B))],
-        ),
-        accepts("status-plan-write-once", none, &[next_run.clone(), no_eof.clone()]),
-        rejects("status-plan-write-once", none, &[("/status/run/planSHA256", json!(PLAN_B))]),
-        rejects("status-plan-write-once", none, &[("/status/run/planSHA256", Value::Null)]),
-        rejects(
-            "status-plan-write-once",
-            none,
-            &[attempt(2), ("/status/run/planSHA256", json!(PLAN_B)), no_eof.clone()],
-        ),
-        accepts("status-eof-write-once", &[no_eof.clone()], &[("/status/custody/eof", json!({"sha256": PLAN_B}))]),
-        accepts(
-            "status-eof-write-once",
-            &[("/status/custody/eof/inline", Value::Null)],
-            &[("/status/custody/eof/inline", json!("{}"))],
-        ),
-        accepts("status-eof-write-once", none, &[attempt(2), ("/status/custody/eof", json!({"sha256": PLAN_B}))]),
-        rejects("status-eof-write-once", none, &[("/status/custody/eof/sha256", json!(PLAN_B))]),
-        rejects("status-eof-write-once", none, &[("/status/custody/eof/inline", json!("{\"a\":1}"))]),
-        rejects("status-eof-write-once", none, &[no_eof]),
-        rejects("status-eof-write-once", none, &[("/status/custody", Value::Null)]),
-    ]
-}
-
-fn publication_cases() -> Vec<Case> {
-    let no_eof = ("/status/custody/eof", Value::Null);
-    let left = "status-attempt-left-with-known-outcome";
-    let step = "status-outcome-transition";
-    let receipt = "status-receipt-write-once";
-    let next_run = ("/status/run", json!({"token": "2", "id": "u/2/1", "tag": "0123456789abcdef", "attempt": 1}));
-    let none = ("/status/publication", Value::Null);
-    let mut cases = vec![
-        accepts(left, &[publication("RolledBack")], &[attempt(2), no_eof.clone(), none.clone()]),
-        accepts(left, &[publication("Committed")], &[next_run.clone(), no_eof.clone(), none.clone()]),
-        rejects(left, &[publication("Committed")], &[attempt(2), no_eof.clone(), none.clone()]),
-        rejects(left, &[publication("Unknown")], &[next_run.clone(), no_eof.clone(), none.clone()]),
-        rejects(left, &[publication("Unknown")], &[attempt(2), no_eof.clone(), none.clone()]),
-        rejects(left, &[publication("Intended")], &[next_run, no_eof, none.clone()]),
-        accepts(receipt, &[("/status/publication", json!({"outcome": "Intended"}))], &[publication("Committed")]),
-        rejects(receipt, &[publication("Committed")], &[("/status/publication/receiptId", json!("r-2"))]),
-        rejects(receipt, &[publication("Committed")], &[("/status/publication/receiptId", Value::Null)]),
-        rejects(step, &[publication("Committed")], &[none.clone()]),
-        rejects(step, &[publication("Unknown")], &[none]),
-    ];
-    let words = ["Intended", "Committed", "RolledBack", "Unknown", "Retired"];
-    for before in words {
-        for after in words {
-            let accepted = before == after
-                || matches!(before, "Intended" | "RolledBack")
-                || (before == "Unknown" && after != "Intended");
-            cases.push(Case {
-                rule: step,
-                before: vec![publication(before)],
-                change: vec![("/status/publication/outcome", json!(after))],
-                accepted,
-            });
-        }
-    }
-    cases
+/// The cases: a stored resource's status, and changes of it by JSON pointer with what becomes of each. A null takes a
+/// member away. The file is data, so that the same changes can be sent to a real API server.
+fn cases() -> Value {
+    serde_json::from_str(include_str!("rules_cases.json")).expect("cases")
 }
 
 #[test]
 fn every_rule_accepts_and_rejects_what_it_says() {
     let (judge, mut seen) = (Judge::new(), BTreeSet::new());
-    for case in spec_cases().into_iter().chain(run_cases()).chain(publication_cases()) {
-        let before = with(stored(), &case.before);
-        let after = with(before.clone(), &case.change);
+    for case in cases()["cases"].as_array().expect("a list") {
+        let rule = case["rule"].as_str().expect("a rule");
+        let before = with(stored(), &case["before"]);
+        let after = with(before.clone(), &case["change"]);
         let refused = judge.refusals(Some(&before), &after);
-        let told = format!("{}: {:?} on {:?}", case.rule, case.change, case.before);
-        if case.accepted {
-            assert_eq!(refused, BTreeSet::new(), "{told}");
+        let accepted = case["accepted"].as_bool().expect("a verdict");
+        if accepted {
+            assert_eq!(refused, BTreeSet::new(), "{case}");
         } else {
-            assert!(refused.contains(&message(case.rule)), "{told}: {refused:?}");
+            assert!(refused.contains(&message(rule)), "{case}: {refused:?}");
         }
-        seen.insert((case.rule, case.accepted));
+        seen.insert((rule.to_owned(), accepted));
     }
     for rule in RULES {
-        assert!(seen.contains(&(rule.name, true)) && seen.contains(&(rule.name, false)), "{} is not tried", rule.name);
+        for verdict in [true, false] {
+            assert!(seen.contains(&(rule.name.to_owned(), verdict)), "{} is never {verdict}", rule.name);
+        }
     }
 }
 
