@@ -119,6 +119,10 @@ words! {
         SecretMissing,
         /// Ready, Reconciling: the namespace or its policies refuse a pod or a claim.
         CreationRefused,
+        /// Ready, Stalled: the journal's claim or volume is gone although the run holds custody.
+        JournalLost,
+        /// Ready, Stalled: the plan made from the spec is not the one that the run was started with.
+        PlanChanged,
         /// Ready, Stalled: the bound volume does not offer the access mode that the journal needs.
         UnsupportedJournal,
 

@@ -124,6 +124,11 @@ pub const PORT_CODES: &[CodeEntry] = &[
         "Nothing was published. Another opener settled the run; inspect the custody row.",
     ),
     entry(
+        "native_transfer.deadline_exceeded",
+        "limits.deadline passed before the source was read to its end; the extraction was cancelled.",
+        "Raise spec.limits.deadline, or look for what makes the source or the target slow.",
+    ),
+    entry(
         "native_transfer.entropy_unavailable",
         "The operating system gives no random numbers.",
         "Check /dev/urandom in the container.",
@@ -148,6 +153,11 @@ pub const PORT_CODES: &[CodeEntry] = &[
         "Another process writes to this journal root.",
         "Wait for it, or use another --journal-root.",
     ),
+    entry(
+        "native_transfer.journal_lost",
+        "The journal of a run that holds custody is gone: its claim, its volume or its content.",
+        "Bring the volume back under the same claim. Nothing is read or published without it.",
+    ),
     entry("native_transfer.journal_read_only", "The journal was opened for reading.", "This is a bug; report it."),
     entry(
         "native_transfer.journal_unavailable",
@@ -158,6 +168,11 @@ pub const PORT_CODES: &[CodeEntry] = &[
         "native_transfer.plan_digest_mismatch",
         "The plan file is not the document whose digest was given.",
         "Nothing was done. Look for who changed the worker pod's annotation, then delete the pod.",
+    ),
+    entry(
+        "native_transfer.receipt_missing",
+        "A worker pod ended without a readable receipt.",
+        "Nothing: the journal is asked. Look at the pod's state for the cause, such as OOMKilled or Evicted.",
     ),
     entry(
         "native_transfer.receipt_unwritable",
