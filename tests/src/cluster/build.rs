@@ -24,13 +24,17 @@ struct Module {
 const KUBERNETES_FLAGS: &str = "-s -w -X k8s.io/component-base/version.gitVersion=v1.37.2 \
      -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37";
 
-const MODULES: [Module; 6] = [
+const MODULES: [Module; 5] = [
     Module { name: "kubernetes", packages: &["tool"], minutes: "about 7 minutes", flags: KUBERNETES_FLAGS },
     Module { name: "etcd", packages: &["tool"], minutes: "about a minute", flags: "-s -w" },
-    Module { name: "coredns", packages: &["tool"], minutes: "about 3 minutes", flags: "-s -w" },
     Module { name: "crictl", packages: &["tool"], minutes: "about a minute", flags: "-s -w" },
     Module { name: "helm", packages: &["tool"], minutes: "about 2 minutes", flags: "-s -w" },
-    Module { name: "local", packages: &["./pause", "./provisioner"], minutes: "about a minute", flags: "-s -w" },
+    Module {
+        name: "local",
+        packages: &["./coredns", "./pause", "./provisioner"],
+        minutes: "about 2 minutes",
+        flags: "-s -w",
+    },
 ];
 
 /// How long another process may build the same module.

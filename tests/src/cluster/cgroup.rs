@@ -21,7 +21,7 @@ const KILL_MAX: Duration = Duration::from_secs(30);
 pub(crate) struct Cgroups {
     /// 1 or 2.
     pub(crate) version: u8,
-    /// Mount points: one for version 2, one for each hierarchy of version 1.
+    /// Mount points: one for version 2, all hierarchies for version 1.
     mounts: Vec<PathBuf>,
     /// The mount point in which the daemons are found again: pods are in all.
     tracked: PathBuf,
@@ -48,7 +48,9 @@ impl Cgroups {
                 return Err(format!("cgroup v1 controller {missing} is not mounted: a kubelet needs it").into());
             }
             let tracked = with("pids").map(|entry| entry.0.clone()).unwrap_or_default();
-            let mounts = hierarchies.iter().map(|(point, _, _)| point.clone()).collect();
+            // In a hybrid setup runc makes groups in the unified hierarchy too.
+            let all = entries.iter().filter(|(_, kind, _)| kind.starts_with("cgroup"));
+            let mounts = all.map(|(point, _, _)| point.clone()).collect();
             return Ok(Cgroups { version: 1, mounts, tracked, name: name.to_owned() });
         }
         let unified = entries.iter().find(|(_, kind, _)| *kind == "cgroup2");
@@ -200,7 +202,7 @@ cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0
     fn version_1_is_seen_beside_a_unified_hierarchy() {
         let cgroups = Cgroups::detect(HYBRID, "ntc-1").expect("v1");
         assert_eq!(cgroups.version, 1);
-        assert_eq!(cgroups.mounts.len(), 5);
+        assert_eq!(cgroups.mounts.len(), 6);
         assert_eq!(cgroups.daemons(), Path::new("/sys/fs/cgroup/pids/ntc-1/daemons/cgroup.procs"));
     }
 
