@@ -1,8 +1,10 @@
 //! The command line.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use contract::digest::Digest;
 
 /// Moves the rows of one ClickHouse SELECT into one SQL Server table: exactly, or not at all.
 #[derive(Debug, Parser)]
@@ -19,11 +21,11 @@ pub(crate) enum Command {
     /// Show what a transfer would do, without network or secrets
     Plan(PlanArguments),
     /// Observe source and target and store the findings; no effect on either
-    Admit(RunArguments),
+    Admit(PhaseArguments),
     /// Read the source once, load and verify the chunks, seal the end
-    Extract(RunArguments),
+    Extract(PhaseArguments),
     /// Prepare, publish and clean up a run whose end is sealed; safe to repeat
-    Publish(RunArguments),
+    Publish(PhaseArguments),
     /// Show the state of a run from its journal alone
     Inspect(InspectArguments),
     /// The tables that a DBA creates once in the target database
@@ -48,6 +50,35 @@ pub(crate) struct RunArguments {
     /// How to print the outcome
     #[arg(long, value_enum, default_value_t = Output::Text)]
     pub(crate) output: Output,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PhaseArguments {
+    #[command(flatten)]
+    pub(crate) run: RunArguments,
+    #[command(flatten)]
+    pub(crate) worker: WorkerArguments,
+}
+
+/// What an operator adds to a phase (docs/internals/operator.md).
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "For an operator")]
+pub(crate) struct WorkerArguments {
+    /// Refuse the manifest file unless this is its SHA-256
+    #[arg(long, value_name = "HEX")]
+    pub(crate) plan_sha256: Option<Digest>,
+    /// Open the journal with an epoch above this one too: the highest that was ever seen of it
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) epoch_floor: u64,
+    /// Write the receipt of every end to this file, in place
+    #[arg(long, value_name = "FILE")]
+    pub(crate) receipt: Option<PathBuf>,
+    /// Answer GET /progress on this address
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) progress_listen: Option<SocketAddr>,
+    /// File with the pod UID that progress answers carry
+    #[arg(long, value_name = "FILE", requires = "progress_listen")]
+    pub(crate) progress_identity_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -80,6 +111,9 @@ pub(crate) struct InspectArguments {
     /// How to print the state
     #[arg(long, value_enum, default_value_t = Output::Text)]
     pub(crate) output: Output,
+    /// Write the receipt of every end to this file, in place
+    #[arg(long, value_name = "FILE")]
+    pub(crate) receipt: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -4,10 +4,12 @@
 
 mod arguments;
 mod connections;
+mod endpoint;
 mod logging;
 mod manifest;
 mod output;
 mod progress;
+mod receipt_file;
 mod run;
 mod world;
 
@@ -16,17 +18,17 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use arguments::{Arguments, CatalogCommand, Command};
-use runtime::Scope;
+use contract::worker::Phase;
 
 fn main() -> ExitCode {
     logging::start();
     // Why exit 2 by clap itself: usage errors are the only ones with that code (design.md 4).
     let arguments = Arguments::parse();
     let code = match arguments.command {
-        Command::Run(arguments) => run::run(arguments, Scope::Run),
-        Command::Admit(arguments) => run::run(arguments, Scope::Admit),
-        Command::Extract(arguments) => run::run(arguments, Scope::Extract),
-        Command::Publish(arguments) => run::run(arguments, Scope::Publish),
+        Command::Run(arguments) => run::run(&arguments),
+        Command::Admit(arguments) => run::phase(&arguments, Phase::Admit),
+        Command::Extract(arguments) => run::phase(&arguments, Phase::Extract),
+        Command::Publish(arguments) => run::phase(&arguments, Phase::Publish),
         Command::Plan(arguments) => manifest::plan(&arguments),
         Command::Inspect(arguments) => run::inspect(&arguments),
         Command::TargetCatalog(CatalogCommand::Print(arguments)) => {

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Read;
 
 use contract::canon::strict;
+use contract::digest::Digest;
 use contract::error::Refusal;
 use contract::manifest::{self, Plan};
 use contract::plan_document;
@@ -35,10 +36,17 @@ fn read(path: &str) -> Result<String, Refusal> {
     if text.len() as u64 > FILE_BYTES_MAX { Err(unreadable()) } else { Ok(text) }
 }
 
-/// The plan of a run.
-pub(crate) fn load(arguments: &ManifestArguments) -> Result<Plan, Refusal> {
+/// The plan of a run. With a digest the file must be that document, byte for byte.
+pub(crate) fn load(arguments: &ManifestArguments, sha256: Option<Digest>) -> Result<Plan, Refusal> {
     let (path, selector) = split(&arguments.file);
-    manifest::parse(&read(path)?, selector, arguments.interval_end.as_deref())
+    let text = read(path)?;
+    if sha256.is_some_and(|expected| expected != Digest::of(text.as_bytes())) {
+        return Err(Refusal::new(
+            "native_transfer.plan_digest_mismatch",
+            "the plan file is not the document whose digest was given: look for who changed it",
+        ));
+    }
+    manifest::parse(&text, selector, arguments.interval_end.as_deref())
 }
 
 /// `native-transfer plan`.

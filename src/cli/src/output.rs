@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use contract::error::{Fate, PortError};
+use contract::worker::Exit;
 use runtime::{End, Inspection, Outcome, PhaseSummary};
 use serde_json::{Value, json};
 
@@ -20,8 +21,13 @@ pub(crate) fn print(text: &str) -> u8 {
 
 /// Prints a refusal on standard error; exit code 1.
 pub(crate) fn refused(error: &PortError) -> u8 {
+    failed(error, Exit::Refused)
+}
+
+/// Prints on standard error why there is no outcome, and returns the exit code.
+pub(crate) fn failed(error: &PortError, exit: Exit) -> u8 {
     eprintln!("{error}");
-    1
+    exit.code()
 }
 
 /// Prints the outcome of a run and returns its exit code.
@@ -44,7 +50,7 @@ fn document(outcome: &Outcome) -> Value {
     });
     let mut document = json!({
         "run_id": outcome.run_id,
-        "state": outcome.end.state(),
+        "state": outcome.end.state().text(),
         "exit_code": outcome.end.exit_code(),
         "rows_read": outcome.progress.rows_read,
         "encoded_bytes": outcome.progress.bytes_encoded,

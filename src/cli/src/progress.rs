@@ -32,7 +32,7 @@ impl Bar {
                 let now = progress.read();
                 shown.set_message(format!(
                     "{}: {} rows, {}, {} of {} chunks verified",
-                    now.stage.word(),
+                    now.stage.text(),
                     HumanCount(now.rows_read),
                     HumanBytes(now.bytes_encoded),
                     now.chunks_verified,

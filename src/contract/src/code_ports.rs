@@ -110,8 +110,8 @@ pub const PORT_CODES: &[CodeEntry] = &[
     ),
     entry(
         "native_transfer.cancelled",
-        "The run was asked to stop before the end of the source.",
-        "Start a new run with a new id.",
+        "The process was asked to stop (SIGTERM, Ctrl-C) before the end of the source or before the publication.",
+        "The message says whether the same run id goes on. Nothing was published by this process.",
     ),
     entry(
         "native_transfer.connection_invalid",

@@ -17,7 +17,7 @@ mod chain;
 mod open;
 mod store;
 
-pub use open::{JOURNAL_FILE, LOCK_FILE};
+pub use open::{EPOCH_FLOOR_MAX, JOURNAL_FILE, LOCK_FILE};
 pub use store::SqliteJournal;
 
 #[cfg(test)]

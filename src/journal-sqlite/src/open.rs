@@ -16,6 +16,10 @@ pub const JOURNAL_FILE: &str = "journal.sqlite";
 /// Name of the lock file under the journal root.
 pub const LOCK_FILE: &str = "journal.lock";
 
+/// Highest epoch floor. A journal opened every second reaches it after 31 years, so a higher one is a mistake, and one that
+/// could never be taken back: epochs only rise, here and in the fence at the target.
+pub const EPOCH_FLOOR_MAX: u64 = 1_000_000_000;
+
 const FORMAT: i64 = 1;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const SCHEMA: &str = "
@@ -70,15 +74,26 @@ pub(crate) fn lock(root: &Path) -> Result<File, PortError> {
     }
 }
 
-/// Opens for writing: creates the file if it is missing, raises the epoch, verifies the chain.
-pub(crate) fn open_writable(root: &Path) -> Result<Opened, PortError> {
+/// Refuses a floor that no journal can have reached.
+pub(crate) fn admit_floor(floor: u64) -> Result<(), PortError> {
+    if floor <= EPOCH_FLOOR_MAX {
+        return Ok(());
+    }
+    Err(PortError::not_done(
+        "native_transfer.epoch_floor_invalid",
+        "the epoch floor is higher than any journal can have been opened: correct --epoch-floor",
+    ))
+}
+
+/// Opens for writing: creates the file if it is missing, raises the epoch above itself and `floor`, verifies the chain.
+pub(crate) fn open_writable(root: &Path, floor: u64) -> Result<Opened, PortError> {
     let mut connection = Connection::open(root.join(JOURNAL_FILE))
         .map_err(|e| io_error("the journal cannot be opened: check the volume and its permissions", e))?;
     configure(&connection)?;
     let tx = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(|e| io_error("the journal cannot be written: check the volume", e))?;
-    let header = raise_epoch(&tx)?;
+    let header = raise_epoch(&tx, floor)?;
     tx.commit().map_err(|e| io_error("the journal's epoch could not be made durable: check the volume", e))?;
     let last = verify(&connection, &header)?;
     Ok(Opened { connection, header, last })
@@ -123,20 +138,20 @@ fn configure(connection: &Connection) -> Result<(), PortError> {
     run().map_err(|e| io_error("the journal cannot be opened: it is not an SQLite database or the volume fails", e))
 }
 
-fn raise_epoch(tx: &Transaction<'_>) -> Result<JournalHeader, PortError> {
+fn raise_epoch(tx: &Transaction<'_>, floor: u64) -> Result<JournalHeader, PortError> {
     let failed = |e| io_error("the journal's header cannot be written: check the volume", e);
     let nonce = random_hex::<32>()?;
     let tables: i64 =
         tx.query_row("SELECT count(*) FROM sqlite_master WHERE type = 'table'", [], |r| r.get(0)).map_err(failed)?;
     if tables == 0 {
         tx.execute_batch(SCHEMA).map_err(failed)?;
-        let header = JournalHeader { journal_id: random_hex::<16>()?, epoch: 1, opener_nonce: nonce };
-        tx.execute("INSERT INTO header VALUES (1, ?1, ?2, 1, ?3)", (FORMAT, &header.journal_id, &header.opener_nonce))
-            .map_err(failed)?;
+        let header = JournalHeader { journal_id: random_hex::<16>()?, epoch: floor + 1, opener_nonce: nonce };
+        let row = (FORMAT, &header.journal_id, header.epoch as i64, &header.opener_nonce);
+        tx.execute("INSERT INTO header VALUES (1, ?1, ?2, ?3, ?4)", row).map_err(failed)?;
         return Ok(header);
     }
     let old = load_header(tx)?.ok_or_else(|| damaged("the journal has no header: it is not a journal of ours"))?;
-    let header = JournalHeader { epoch: old.epoch + 1, opener_nonce: nonce, ..old };
+    let header = JournalHeader { epoch: old.epoch.max(floor) + 1, opener_nonce: nonce, ..old };
     tx.execute("UPDATE header SET epoch = ?1, opener_nonce = ?2", (header.epoch as i64, &header.opener_nonce))
         .map_err(failed)?;
     Ok(header)

@@ -30,10 +30,20 @@ impl SqliteJournal {
     /// `native_transfer.journal_locked` while another process writes, `native_transfer.journal_unavailable` when the
     /// volume fails, `mssql_native.invalid_journal` when the content is not an intact journal.
     pub fn open(root: &Path) -> Result<Self, PortError> {
+        Self::open_above(root, 0)
+    }
+
+    /// As [`Self::open`], with an epoch above `floor` too: the highest epoch that was ever seen of this journal. A volume
+    /// that was restored from an older copy then does not repeat an epoch that the target has fenced already.
+    ///
+    /// # Errors
+    /// Those of [`Self::open`]; `native_transfer.epoch_floor_invalid` above [`crate::EPOCH_FLOOR_MAX`], nothing touched.
+    pub fn open_above(root: &Path, floor: u64) -> Result<Self, PortError> {
+        open::admit_floor(floor)?;
         std::fs::create_dir_all(root)
             .map_err(|e| io_error("the journal root cannot be created: check the volume and its permissions", e))?;
         let lock = open::lock(root)?;
-        let opened = open::open_writable(root)?;
+        let opened = open::open_writable(root, floor)?;
         Ok(SqliteJournal { connection: opened.connection, header: opened.header, last: opened.last, lock: Some(lock) })
     }
 

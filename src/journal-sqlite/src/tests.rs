@@ -3,7 +3,7 @@
 use contract::port::journal::{Appended, Journal, NewRecord, RECORD_BYTES_MAX, SHARED};
 use rusqlite::Connection;
 
-use crate::{JOURNAL_FILE, SqliteJournal};
+use crate::{EPOCH_FLOOR_MAX, JOURNAL_FILE, SqliteJournal};
 
 fn record(run: &str, kind: &'static str, key: &str, payload: &str, unique: bool) -> NewRecord {
     NewRecord { run: run.into(), kind, key: key.into(), unique, payload: payload.into() }
@@ -25,6 +25,29 @@ fn records_come_back_in_order_after_a_reopen_and_the_epoch_rises() {
     assert_eq!(payloads, [(1, "{}".to_string()), (2, "[1]".to_string())]);
     assert_eq!(journal.latest_shared("custody", "t").unwrap().unwrap().payload, "{\"a\":1}");
     assert_eq!(journal.runs().unwrap(), ["r"]);
+}
+
+#[test]
+fn an_epoch_is_above_its_floor_and_stays_there() {
+    let root = tempfile::tempdir().unwrap();
+    let epoch = |floor| SqliteJournal::open_above(root.path(), floor).map(|journal| journal.header().epoch);
+    assert_eq!(epoch(7).unwrap(), 8, "a new journal");
+    assert_eq!(epoch(3).unwrap(), 9, "its own epoch is higher");
+    assert_eq!(epoch(9).unwrap(), 10, "an equal floor");
+    assert_eq!(epoch(40).unwrap(), 41);
+    assert_eq!(SqliteJournal::inspect(root.path()).unwrap().header().epoch, 41, "durable");
+    assert_eq!(SqliteJournal::open(root.path()).unwrap().header().epoch, 42);
+}
+
+#[test]
+fn an_absurd_floor_is_refused_before_anything_is_touched() {
+    let root = tempfile::tempdir().unwrap();
+    for floor in [EPOCH_FLOOR_MAX + 1, u64::MAX] {
+        let code = SqliteJournal::open_above(&root.path().join("new"), floor).unwrap_err().code;
+        assert_eq!(code.as_str(), "native_transfer.epoch_floor_invalid");
+    }
+    assert!(!root.path().join("new").exists());
+    assert_eq!(SqliteJournal::open_above(root.path(), EPOCH_FLOOR_MAX).unwrap().header().epoch, EPOCH_FLOOR_MAX + 1);
 }
 
 #[test]

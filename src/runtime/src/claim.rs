@@ -59,12 +59,12 @@ pub(crate) async fn intend<T: Target, W: World>(context: &RunContext<T, W>, froz
         frozen.identity.invocation_key(),
         context.journal.header().epoch,
     )?;
-    context
-        .record(vec![
-            records::once(&context.run_key, FROZEN, "run", &frozen.document()),
-            records::shared(CUSTODY, &names::custody_key(target_id), &held.document()),
-        ])
-        .await
+    let mut batch = vec![
+        records::once(&context.run_key, FROZEN, "run", &frozen.document()),
+        records::shared(CUSTODY, &names::custody_key(target_id), &held.document()),
+    ];
+    batch.extend(records::plan(&context.run_key, context.plan_document));
+    context.record(batch).await
 }
 
 /// Claims custody at the target and records the answer. Repeating an unanswered claim decides whether it was made.

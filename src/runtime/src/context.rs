@@ -14,7 +14,9 @@ use contract::port::target::{RunFence, Target};
 use contract::port::world::World;
 use contract::transfer::run::RunState;
 use contract::transfer::{Transfer, TransferEvent};
+use tokio_util::sync::CancellationToken;
 
+use crate::facts::{self, RunFacts};
 use crate::frozen::Frozen;
 use crate::journal::JournalHandle;
 use crate::observations::Observations;
@@ -29,6 +31,10 @@ pub(crate) struct RunContext<T, W> {
     pub(crate) run_id: String,
     /// SHA-256 hex of the run id: the run's key in the journal and its folder of chunk files.
     pub(crate) run_key: String,
+    /// Digest of the frozen plan, where one was given.
+    pub(crate) plan_document: Option<Digest>,
+    /// Cancelled when the process is asked to stop.
+    pub(crate) stop: CancellationToken,
     pub(crate) target: Arc<T>,
     pub(crate) world: Arc<W>,
     pub(crate) journal: JournalHandle,
@@ -58,6 +64,43 @@ impl<T: Target, W: World> RunContext<T, W> {
     /// All records of the run.
     pub(crate) async fn records(&self) -> Result<Records, PortError> {
         self.journal.records(&self.run_key).await.map(Records::new)
+    }
+
+    /// What the journal says at this moment; never an error, because it is asked for at every end.
+    pub(crate) async fn facts(&self) -> RunFacts {
+        self.read_facts().await.unwrap_or_else(|error| {
+            tracing::warn!(code = %error.code, "the journal could not be read for the receipt");
+            RunFacts::UNKNOWN
+        })
+    }
+
+    async fn read_facts(&self) -> Result<RunFacts, PortError> {
+        let records = self.records().await?;
+        let frozen = facts::frozen(&records)?;
+        let holds = match &frozen {
+            Some(frozen) => self.holds(frozen).await?,
+            None => false,
+        };
+        RunFacts::read(&records, frozen.as_ref(), holds)
+    }
+
+    /// Whether the journal says that this run holds its target.
+    pub(crate) async fn holds(&self, frozen: &Frozen) -> Result<bool, PortError> {
+        let (kind, key) = facts::custody_key(frozen);
+        facts::holds(frozen, self.journal.latest_shared(kind, &key).await?.as_ref())
+    }
+
+    /// Waits for `work`, unless the process is asked to stop: then `work` is dropped where it stands and its sessions
+    /// with it, as if the process had died, and the run goes on from its journal.
+    pub(crate) async fn until_stopped<R>(
+        &self,
+        work: impl Future<Output = Result<R, PortError>>,
+    ) -> Result<R, PortError> {
+        tokio::select! {
+            biased;
+            () = self.stop.cancelled() => Err(stopped()),
+            result = work => result,
+        }
     }
 
     /// Looks at the state.
@@ -130,5 +173,13 @@ pub(crate) fn fenced() -> PortError {
     PortError::not_done(
         "native_transfer.run_fenced",
         "a later opener of this journal, or of a copy of it, has taken over: this process must not act; look at the other one",
+    )
+}
+
+/// The end of a process that was asked to stop where it had nothing in flight.
+pub(crate) fn stopped() -> PortError {
+    PortError::not_done(
+        "native_transfer.cancelled",
+        "the process was asked to stop: nothing was in flight; start the same phase again with the same run id",
     )
 }

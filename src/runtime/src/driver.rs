@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use contract::canon::Json;
 use contract::capacity as space;
 use contract::custody::ReleaseReason;
+use contract::digest::Digest;
 use contract::encode::RowEncoder;
 use contract::error::{Fate, PortError, Refusal};
 use contract::layout::WireLayout;
@@ -19,6 +20,7 @@ use contract::port::world::World;
 use contract::source_type::SourceType;
 use contract::transfer::run::{RunState, kind};
 use contract::transfer::{TransferEvent, TransferState};
+use contract::worker::Stage;
 use tokio_util::sync::CancellationToken;
 
 use crate::admit;
@@ -30,7 +32,7 @@ use crate::frozen::{Claimed, Frozen};
 use crate::journal::JournalHandle;
 use crate::observations::Observations;
 use crate::pipeline;
-use crate::progress::{Progress, Stage};
+use crate::progress::Progress;
 use crate::publish;
 use crate::records::{self, ADMISSION, FAILURE};
 use crate::report::{End, Outcome};
@@ -70,6 +72,8 @@ pub struct Request {
     pub stop: CancellationToken,
     /// Counters for a progress bar.
     pub progress: Progress,
+    /// Digest of the frozen plan that `plan` was read from, where the caller has one; journaled for receipts.
+    pub plan_document: Option<Digest>,
 }
 
 /// Runs one transfer. It never fails: every end is an [`Outcome`].
@@ -84,17 +88,18 @@ pub async fn run<F: SourceFactory, T: Target, W: World, J: Journal + 'static>(
     let observations = Observations::default();
     let run_id = request.run_id.clone();
     let driver = Driver::new(request, factory, target, world, journal, observations.clone());
+    let context = driver.context();
     // Why boxed: the future of a whole run is large, and callers hold it on their stack.
     let end = Box::pin(driver.drive()).await;
     progress.enter(Stage::Ended);
-    Outcome::new(run_id, end, progress.read(), &observations)
+    let said = (context.journal.header().epoch, context.facts().await);
+    Outcome::new(run_id, end, said, progress.read(), &observations)
 }
 
 pub(crate) struct Driver<F, T, W> {
     context: Arc<RunContext<T, W>>,
     factory: F,
     scope: Scope,
-    stop: CancellationToken,
 }
 
 impl<F: SourceFactory, T: Target, W: World> Driver<F, T, W> {
@@ -113,6 +118,8 @@ impl<F: SourceFactory, T: Target, W: World> Driver<F, T, W> {
             run_id: request.run_id,
             state: Mutex::new(RunState::default()),
             run_key,
+            plan_document: request.plan_document,
+            stop: request.stop,
             target: Arc::new(target),
             world: Arc::new(world),
             journal: JournalHandle::spawn(journal),
@@ -120,10 +127,9 @@ impl<F: SourceFactory, T: Target, W: World> Driver<F, T, W> {
             observations,
             publication_lock_timeout_ms: PUBLICATION_LOCK_TIMEOUT_MS,
         };
-        Driver { context: Arc::new(context), factory, scope: request.scope, stop: request.stop }
+        Driver { context: Arc::new(context), factory, scope: request.scope }
     }
 
-    #[cfg(test)]
     pub(crate) fn context(&self) -> Arc<RunContext<T, W>> {
         Arc::clone(&self.context)
     }
@@ -132,7 +138,7 @@ impl<F: SourceFactory, T: Target, W: World> Driver<F, T, W> {
         match self.load().await {
             Err(Unloaded::Unreadable(error)) => End::CustodyUnknown { error, cleanup: None },
             // Nothing is done for this plan; what the run holds under its own stays.
-            Err(Unloaded::OtherPlan(frozen, error)) => match self.holds(&frozen).await {
+            Err(Unloaded::OtherPlan(frozen, error)) => match self.context.holds(&frozen).await {
                 Ok(false) => End::Refused(error),
                 Ok(true) | Err(_) => End::CustodyUnknown { error, cleanup: None },
             },
@@ -147,7 +153,7 @@ impl<F: SourceFactory, T: Target, W: World> Driver<F, T, W> {
             return End::Refused(nothing_sealed());
         }
         self.context.progress.enter(Stage::Admitting);
-        let (session, admission, frozen) = match self.admit().await {
+        let (session, admission, frozen) = match self.context.until_stopped(self.admit()).await {
             Ok(admitted) => admitted,
             Err(error) => return End::Refused(error),
         };
@@ -168,8 +174,10 @@ impl<F: SourceFactory, T: Target, W: World> Driver<F, T, W> {
             ("source_snapshot_profile_sha256", Json::from(profile)),
             ("at", Json::from(self.context.now())),
         ]);
-        let record = records::next(&self.context.run_key, ADMISSION, "admission", &findings);
-        match self.context.record(vec![record]).await {
+        let run = &self.context.run_key;
+        let mut batch = vec![records::next(run, ADMISSION, "admission", &findings)];
+        batch.extend(records::plan(run, self.context.plan_document));
+        match self.context.record(batch).await {
             Ok(()) => {
                 End::Admitted { target_identity: frozen.operation.target_identity, columns: frozen.columns.len() }
             }
@@ -264,7 +272,7 @@ impl<F: SourceFactory, T: Target, W: World> Driver<F, T, W> {
         }
         let import =
             Arc::new(ImportContext { run: Arc::clone(context), frozen: frozen.clone(), fence: context.fence(frozen) });
-        let extracted = pipeline::run(session, import, Arc::new(encoder), context.plan.limits, &self.stop).await?;
+        let extracted = pipeline::run(session, import, Arc::new(encoder), context.plan.limits, &context.stop).await?;
         let authority = claim::authority(context, frozen, claimed)?;
         let metadata = sealed::metadata(frozen, claimed, &authority, extracted.eof.descriptor.as_deref())?;
         let sealed = Sealed::new(extracted.receipts, metadata, context.now())?;

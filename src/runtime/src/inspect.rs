@@ -1,17 +1,15 @@
 //! A run from its journal alone: no network, no effect (contract.md 9.2).
 
 use contract::canon::Json;
-use contract::custody::{CustodyRecord, CustodyState};
 use contract::digest::Digest;
 use contract::error::PortError;
-use contract::names;
 use contract::port::journal::Journal;
 use contract::recovery::document::inspect as inspect_document;
 use contract::transfer::run::kind;
 
 use crate::context::run_key;
-use crate::frozen::Frozen;
-use crate::records::{self, CUSTODY, FAILURE, FROZEN, Records};
+use crate::facts::{self, RunFacts};
+use crate::records::Records;
 
 /// What a journal says about a run.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,6 +28,10 @@ pub struct Inspection {
     pub failure: Option<String>,
     /// Rows of the sealed end of source.
     pub rows: Option<u64>,
+    /// Epoch of the journal; looking does not raise it.
+    pub epoch: u64,
+    /// What a receipt repeats.
+    pub facts: RunFacts,
 }
 
 /// Reads the state of a run.
@@ -45,8 +47,13 @@ pub fn inspect<J: Journal>(journal: &J, run_id: &str) -> Result<Inspection, Port
             "this journal has no run of that id: check --run-id and --journal-root",
         ));
     }
-    let Some(frozen) = records.last(FROZEN)? else { return Ok(planned(run_id)) };
-    let frozen = Frozen::from_document(&frozen)?;
+    let epoch = journal.header().epoch;
+    let Some(frozen) = facts::frozen(&records)? else {
+        return Ok(planned(run_id, epoch, RunFacts::read(&records, None, false)?));
+    };
+    let (kind, key) = facts::custody_key(&frozen);
+    let custody_held = facts::holds(&frozen, journal.latest_shared(kind, &key)?.as_ref())?;
+    let facts = RunFacts::read(&records, Some(&frozen), custody_held)?;
     let state = records.fold()?;
     let settled = state.nonpublication().is_some();
     let classification = state.classify(settled);
@@ -54,7 +61,6 @@ pub fn inspect<J: Journal>(journal: &J, run_id: &str) -> Result<Inspection, Port
         .iter()
         .filter_map(|kind| records.of(kind).last().map(|record| Digest::of(record.payload.as_bytes())))
         .collect();
-    let failure = records.of(FAILURE).next().map(records::document).transpose()?;
     let invocation = frozen.identity.invocation_key();
     Ok(Inspection {
         document: inspect_document(invocation, &classification, &refs, &state.attempt_summaries()),
@@ -62,14 +68,16 @@ pub fn inspect<J: Journal>(journal: &J, run_id: &str) -> Result<Inspection, Port
         // Before its claim is recorded a run is planned, whatever became of the claim.
         state: state.transfer().map_or("Planned", |transfer| transfer.state.text()),
         actions: classification.actions.iter().map(|action| action.text()).collect(),
-        custody_held: holds(journal, &frozen)?,
-        failure: failure.and_then(|f| f.get("code").and_then(Json::as_str).map(str::to_string)),
-        rows: state.completion().map(|(completion, _)| completion.rows),
+        custody_held,
+        failure: facts.failure.clone(),
+        rows: facts.rows,
+        epoch,
+        facts,
     })
 }
 
 /// A run that was admitted and has done nothing.
-fn planned(run_id: &str) -> Inspection {
+fn planned(run_id: &str, epoch: u64, facts: RunFacts) -> Inspection {
     Inspection {
         document: Json::object([
             ("schema_version", Json::from(2)),
@@ -84,14 +92,7 @@ fn planned(run_id: &str) -> Inspection {
         custody_held: false,
         failure: None,
         rows: None,
+        epoch,
+        facts,
     }
-}
-
-/// Whether the journal's custody record of the target is held by this run.
-fn holds<J: Journal>(journal: &J, frozen: &Frozen) -> Result<bool, PortError> {
-    let key = names::custody_key(&frozen.identity.plan.target_id);
-    let Some(record) = journal.latest_shared(CUSTODY, &key)? else { return Ok(false) };
-    let ours = frozen.identity.invocation_key();
-    let state = CustodyRecord::decode(record.payload.as_bytes())?.state;
-    Ok(matches!(state, CustodyState::Held { holder, .. } if holder == ours))
 }

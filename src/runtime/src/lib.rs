@@ -3,7 +3,7 @@
 //! Reading order: `driver` (one run and what each end means), `admit` and `frozen` (what is decided before the first
 //! effect), `claim` (custody before any row), `pipeline` with `frames`, `spool` and `chunk` (rows into verified stages), `sealed` (the end of source),
 //! `publish` (from there to custody released), `settle` (what a failed run leaves), `inspect` (a run from its journal
-//! alone). `records` says what is durable; `measure` runs the first half of the pipeline alone.
+//! alone), `facts` and `receipt` (what is told of a run). `records` says what is durable; `measure` runs the first half of the pipeline alone.
 
 mod admit;
 mod capacity;
@@ -12,6 +12,7 @@ mod claim;
 mod context;
 mod driver;
 mod evidence;
+mod facts;
 mod frames;
 mod frozen;
 mod inspect;
@@ -21,6 +22,7 @@ mod observations;
 mod pipeline;
 mod progress;
 mod publish;
+mod receipt;
 mod records;
 mod report;
 mod sealed;
@@ -30,8 +32,10 @@ mod sim;
 mod spool;
 
 pub use driver::{Request, Scope, run};
+pub use facts::RunFacts;
 pub use inspect::{Inspection, inspect};
 pub use observations::{Observations, Operation, Phase, PhaseSummary};
-pub use progress::{Progress, ProgressReading, Stage};
+pub use progress::{Progress, ProgressReading};
+pub use receipt::ended_early;
 pub use report::{End, Outcome};
 pub use tokio_util::sync::CancellationToken;

@@ -3,49 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-/// Where a run is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
-    /// Looking at source and target.
-    Admitting,
-    /// Reading, encoding, loading, verifying.
-    Extracting,
-    /// Filling and verifying the prepared table.
-    Preparing,
-    /// In the publication transaction.
-    Publishing,
-    /// Evidence, checkpoint, clean-up.
-    Finishing,
-    /// Retiring what a failed run left.
-    Settling,
-    /// Nothing more will happen.
-    Ended,
-}
-
-const STAGES: [Stage; 7] = [
-    Stage::Admitting,
-    Stage::Extracting,
-    Stage::Preparing,
-    Stage::Publishing,
-    Stage::Finishing,
-    Stage::Settling,
-    Stage::Ended,
-];
-
-impl Stage {
-    /// The word for a person.
-    pub fn word(self) -> &'static str {
-        match self {
-            Stage::Admitting => "admitting",
-            Stage::Extracting => "extracting",
-            Stage::Preparing => "preparing",
-            Stage::Publishing => "publishing",
-            Stage::Finishing => "finishing",
-            Stage::Settling => "settling",
-            Stage::Ended => "ended",
-        }
-    }
-}
+use contract::worker::Stage;
 
 #[derive(Debug, Default)]
 struct Counters {
@@ -79,7 +37,7 @@ impl Progress {
     /// The counters now.
     pub fn read(&self) -> ProgressReading {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let stage = STAGES.get(usize::from(self.0.stage.load(Ordering::Relaxed))).copied();
+        let stage = Stage::ALL.get(usize::from(self.0.stage.load(Ordering::Relaxed))).copied();
         ProgressReading {
             stage: stage.unwrap_or(Stage::Ended),
             rows_read: load(&self.0.rows_read),

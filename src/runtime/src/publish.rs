@@ -19,6 +19,7 @@ use contract::port::target::{
 use contract::port::world::World;
 use contract::transaction;
 use contract::transfer::{TransferEvent, TransferState};
+use contract::worker::Stage;
 use tokio::task::JoinSet;
 
 use self::finish::finish;
@@ -29,7 +30,6 @@ use crate::chunk::{Attempt, compare};
 use crate::context::RunContext;
 use crate::evidence;
 use crate::frozen::{Claimed, Frozen};
-use crate::progress::Stage;
 use crate::records;
 use crate::sealed::Sealed;
 use crate::settle;
@@ -61,13 +61,8 @@ async fn published<T: Target, W: World>(
         return Ok(receipt);
     }
     context.progress.enter(Stage::Preparing);
-    capacity::require(context, frozen).await?;
-    let stages = stages(context, frozen, sealed).await?;
-    verify_stages(context, frozen, sealed, &stages).await?;
-    let prepared = prepare(context, frozen, sealed, &stages).await?;
-    capacity::require(context, frozen).await?;
-    verify_stages(context, frozen, sealed, &stages).await?;
-    verify_prepared(context, sealed, &prepared).await?;
+    let prepared = context.until_stopped(ready(context, frozen, sealed)).await?;
+    // From here on a stop is not looked at: the transaction is carried to an outcome that is known.
     context.progress.enter(Stage::Publishing);
     context.advance(TransferEvent::PublicationBegan, Json::Null).await?;
     let request = publish_request(context, frozen, claimed, sealed, &prepared);
@@ -89,6 +84,22 @@ async fn published<T: Target, W: World>(
     }
 }
 
+/// Makes and verifies all that the publication transaction needs; nothing of it is visible to a reader of the target.
+async fn ready<T: Target, W: World>(
+    context: &Arc<RunContext<T, W>>,
+    frozen: &Frozen,
+    sealed: &Sealed,
+) -> Result<Prepared, PortError> {
+    capacity::require(context, frozen).await?;
+    let stages = stages(context, frozen, sealed).await?;
+    verify_stages(context, frozen, sealed, &stages).await?;
+    let prepared = prepare(context, frozen, sealed, &stages).await?;
+    capacity::require(context, frozen).await?;
+    verify_stages(context, frozen, sealed, &stages).await?;
+    verify_prepared(context, sealed, &prepared).await?;
+    Ok(prepared)
+}
+
 /// After an earlier process began to publish, the receipt decides before anything else.
 ///
 /// Read under both locks with the fence raised, its absence proves that no publication of ours is in flight and none of
@@ -104,7 +115,8 @@ async fn resolve_doubt<T: Target, W: World>(
         _ => return Ok(None),
     };
     let (request, operation) = (&frozen.request, &frozen.operation);
-    match context.target.probe_receipt(request, operation, context.publication_lock_timeout_ms).await? {
+    let probe = context.target.probe_receipt(request, operation, context.publication_lock_timeout_ms);
+    match context.until_stopped(probe).await? {
         ReceiptProbe::Present(receipt) => confirm(context, receipt).await.map(Some),
         ReceiptProbe::AbsentUnderLock => {
             context.advance(absent, Json::Null).await?;

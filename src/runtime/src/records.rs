@@ -2,6 +2,7 @@
 //! what the runtime needs besides: coordinates of a restart, never a state.
 
 use contract::canon::{Json, decode_object, strict};
+use contract::digest::Digest;
 use contract::error::{PortError, Refusal};
 use contract::port::journal::{NewRecord, Record, SHARED};
 use contract::transfer::TransferEvent;
@@ -21,6 +22,8 @@ pub(crate) const CHECKPOINT: &str = "checkpoint";
 pub(crate) const ADMISSION: &str = "admission";
 /// The first failure of the run; a later one never replaces it.
 pub(crate) const FAILURE: &str = "failure";
+/// `{sha256}` of the frozen plan that a process was given; its content stands in the frozen run.
+pub(crate) const PLAN: &str = "plan_document";
 /// A table whose retirement after publication was proved.
 pub(crate) const CLEANED: &str = "stage_cleaned";
 
@@ -39,6 +42,11 @@ pub(crate) fn shared(kind: &'static str, key: &str, payload: &Json) -> NewRecord
     next(SHARED, kind, key, payload)
 }
 
+/// The frozen plan that a process was given, where it was given one.
+pub(crate) fn plan(run: &str, sha256: Option<Digest>) -> Option<NewRecord> {
+    sha256.map(|sha256| next(run, PLAN, "plan", &Json::object([("sha256", Json::from(sha256))])))
+}
+
 /// A transfer event with its facts.
 pub(crate) fn event(run: &str, event: TransferEvent, facts: Json) -> NewRecord {
     next(run, kind::TRANSFER_EVENT, event.text(), &event.document(facts))
@@ -46,7 +54,7 @@ pub(crate) fn event(run: &str, event: TransferEvent, facts: Json) -> NewRecord {
 
 /// Whether the fold of a run's state knows the record.
 pub(crate) fn folds(kind: &str) -> bool {
-    !matches!(kind, FROZEN | CUSTODY | GRANT | EVIDENCE | CHECKPOINT | ADMISSION | FAILURE | CLEANED)
+    !matches!(kind, FROZEN | CUSTODY | GRANT | EVIDENCE | CHECKPOINT | ADMISSION | FAILURE | PLAN | CLEANED)
 }
 
 fn text(payload: &Json) -> String {

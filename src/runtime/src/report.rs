@@ -3,7 +3,9 @@
 use contract::digest::Digest;
 use contract::error::PortError;
 use contract::port::target::Receipt;
+use contract::worker::{Exit, StateWord};
 
+use crate::facts::RunFacts;
 use crate::observations::{Observations, Phase, PhaseSummary};
 use crate::progress::ProgressReading;
 
@@ -56,27 +58,32 @@ pub enum End {
 }
 
 impl End {
-    /// The exit code: 0 done, 1 coded failure, 3 outcome unknown or custody held, 4 re-extract required.
-    pub fn exit_code(&self) -> u8 {
+    /// How the process ends: 0 done, 1 coded failure, 3 outcome unknown or custody held, 4 re-extract required.
+    pub fn exit(&self) -> Exit {
         match self {
-            End::Admitted { .. } | End::Extracted { .. } | End::Succeeded { .. } => 0,
-            End::Refused(_) => 1,
-            End::Unfinished { .. } | End::Held(_) | End::OutcomeUnknown(_) | End::CustodyUnknown { .. } => 3,
-            End::ReextractRequired(_) => 4,
+            End::Admitted { .. } | End::Extracted { .. } | End::Succeeded { .. } => Exit::Done,
+            End::Refused(_) => Exit::Refused,
+            End::Unfinished { .. } | End::Held(_) | End::OutcomeUnknown(_) | End::CustodyUnknown { .. } => Exit::Kept,
+            End::ReextractRequired(_) => Exit::Reextract,
         }
     }
 
+    /// The exit code.
+    pub fn exit_code(&self) -> u8 {
+        self.exit().code()
+    }
+
     /// The state in the spec's words.
-    pub fn state(&self) -> &'static str {
+    pub fn state(&self) -> StateWord {
         match self {
-            End::Admitted { .. } => "Planned",
-            End::Extracted { .. } | End::Held(_) => "StageComplete",
-            End::Succeeded { .. } => "Succeeded",
-            End::Refused(_) => "Failed",
-            End::ReextractRequired(_) => "ReextractRequired",
-            End::Unfinished { .. } => "Published",
-            End::OutcomeUnknown(_) => "OutcomeUnknown",
-            End::CustodyUnknown { .. } => "CustodyUnknown",
+            End::Admitted { .. } => StateWord::Planned,
+            End::Extracted { .. } | End::Held(_) => StateWord::StageComplete,
+            End::Succeeded { .. } => StateWord::Succeeded,
+            End::Refused(_) => StateWord::Failed,
+            End::ReextractRequired(_) => StateWord::ReextractRequired,
+            End::Unfinished { .. } => StateWord::Published,
+            End::OutcomeUnknown(_) => StateWord::OutcomeUnknown,
+            End::CustodyUnknown { .. } => StateWord::CustodyUnknown,
         }
     }
 
@@ -99,6 +106,10 @@ pub struct Outcome {
     pub run_id: String,
     /// How it ended.
     pub end: End,
+    /// Epoch of the journal's opening.
+    pub epoch: u64,
+    /// What the journal says at the end.
+    pub facts: RunFacts,
     /// The counters at the end.
     pub progress: ProgressReading,
     /// Measured work: read, encode, import.
@@ -110,10 +121,18 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    pub(crate) fn new(run_id: String, end: End, progress: ProgressReading, observations: &Observations) -> Self {
+    pub(crate) fn new(
+        run_id: String,
+        end: End,
+        (epoch, facts): (u64, RunFacts),
+        progress: ProgressReading,
+        observations: &Observations,
+    ) -> Self {
         Outcome {
             run_id,
             end,
+            epoch,
+            facts,
             progress,
             read: observations.summary(Phase::Read),
             encode: observations.summary(Phase::Encode),

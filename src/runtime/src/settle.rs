@@ -27,11 +27,11 @@ use contract::port::target::{
 use contract::port::world::World;
 use contract::transfer::run::kind;
 use contract::transfer::{TransferCustody, TransferEvent, TransferState};
+use contract::worker::Stage;
 
 use crate::chunk::Attempt;
 use crate::context::RunContext;
 use crate::frozen::{Claimed, Frozen};
-use crate::progress::Stage;
 use crate::publish;
 use crate::records::{self, CUSTODY, GRANT, Records};
 

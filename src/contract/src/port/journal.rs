@@ -14,7 +14,7 @@ pub const RECORDS_MAX: u64 = 1_000_000;
 pub struct JournalHeader {
     /// 32 lower-case hex characters, drawn when the file was created.
     pub journal_id: String,
-    /// Rises by one per writable open.
+    /// Rises with each writable open, by more than one where a floor was given.
     pub epoch: u64,
     /// 64 hex characters drawn by this opener; together with `epoch` the run fence at the target.
     pub opener_nonce: String,

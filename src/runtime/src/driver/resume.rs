@@ -10,7 +10,7 @@
 //!
 //! Whatever cannot be proved on the way leaves everything as it is: 3.
 
-use contract::custody::{CustodyState, ReleaseReason};
+use contract::custody::ReleaseReason;
 use contract::error::{PortError, Refusal};
 use contract::port::source::SourceFactory;
 use contract::port::target::Target;
@@ -85,7 +85,7 @@ impl<F: SourceFactory, T: Target, W: World> Driver<F, T, W> {
 
     /// A frozen run without a recorded claim: whether the claim was made is decided by repeating it, then it is settled.
     async fn resume_unclaimed(&self, frozen: &Frozen) -> End {
-        match self.holds(frozen).await {
+        match self.context.holds(frozen).await {
             Ok(true) => {}
             Ok(false) => return End::ReextractRequired(interrupted()),
             Err(error) => return End::CustodyUnknown { error, cleanup: None },
@@ -117,7 +117,7 @@ impl<F: SourceFactory, T: Target, W: World> Driver<F, T, W> {
             (TransferState::Succeeded, _) => ReleaseReason::PublishedCleanup,
             _ => ReleaseReason::NonpublicationAllStagesRetired,
         };
-        let released = match self.holds(frozen).await {
+        let released = match self.context.holds(frozen).await {
             Ok(true) => settle::release_local(&self.context, frozen, reason).await,
             Ok(false) => self.context.spool.clear(),
             Err(error) => Err(error),
@@ -141,13 +141,6 @@ impl<F: SourceFactory, T: Target, W: World> Driver<F, T, W> {
     pub(super) fn claimed(&self) -> Result<Claimed, PortError> {
         let facts = self.context.look(|state| state.facts(TransferEvent::CustodyClaimed.text()).cloned());
         Claimed::from_document(&facts.ok_or_else(records::invalid)?)
-    }
-
-    /// Whether the journal says that this run holds its target.
-    pub(super) async fn holds(&self, frozen: &Frozen) -> Result<bool, PortError> {
-        let ours = frozen.identity.invocation_key();
-        let record = self.context.custody(&frozen.identity.plan.target_id).await?;
-        Ok(record.is_some_and(|r| matches!(r.state, CustodyState::Held { holder, .. } if holder == ours)))
     }
 }
 

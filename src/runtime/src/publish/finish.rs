@@ -6,12 +6,12 @@ use contract::error::PortError;
 use contract::port::target::{Receipt, StageDefinition, StageRetirement, Target, WriterGrant};
 use contract::port::world::World;
 use contract::transfer::{TransferEvent, TransferState};
+use contract::worker::Stage;
 
 use super::prepare::{lineage_columns, preparation_grant, prepared_definition, prepared_facts};
 use crate::context::RunContext;
 use crate::evidence;
 use crate::frozen::{Claimed, Frozen};
-use crate::progress::Stage;
 use crate::records::{self, CHECKPOINT, CLEANED, EVIDENCE};
 use crate::sealed::Sealed;
 use crate::settle;

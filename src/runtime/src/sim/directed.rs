@@ -5,6 +5,7 @@ use std::sync::Arc;
 use contract::code;
 use contract::digest::Digest;
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
 use super::database::{Custody, FOREIGN_OWNER};
 use super::faults::{Fault, INJECTED, Site};
@@ -55,11 +56,63 @@ fn another_run_is_refused_while_custody_is_held() {
     check(&simulation.process(Scope::Publish), 0, None);
 }
 
+const CANCELLED: Option<&str> = Some("native_transfer.cancelled");
+
 #[test]
-fn a_stop_before_the_end_of_the_source_is_settled() {
-    let simulation = Simulation::new(&window());
+fn a_stop_before_the_claim_changes_nothing() {
+    let mut simulation = Simulation::new(&window());
     simulation.stop.cancel();
-    check(&simulation.process(Scope::Run), 4, Some("native_transfer.cancelled"));
+    check(&simulation.process(Scope::Extract), 1, CANCELLED);
+    assert_eq!(simulation.store.records(&simulation.run_key()), []);
+    // The same run id may go on.
+    simulation.stop = CancellationToken::new();
+    check(&simulation.process(Scope::Run), 0, None);
+}
+
+#[test]
+fn a_stop_before_the_publication_keeps_what_is_sealed() {
+    let mut simulation = Simulation::new(&window());
+    check(&simulation.process(Scope::Extract), 0, None);
+    simulation.stop.cancel();
+    let stopped = simulation.process(Scope::Publish);
+    check(&stopped, 3, CANCELLED);
+    assert!(matches!(stopped, Ended::With(End::Held(_))), "{stopped:#?}");
+    assert!(!simulation.faults.trace().iter().any(|site| site.call == "publish"));
+    simulation.stop = CancellationToken::new();
+    check(&simulation.process(Scope::Publish), 0, None);
+}
+
+/// A stop at every call of the two phases: extraction settles, publication is finished or not begun, and whoever comes next
+/// finishes the run.
+#[test]
+fn a_stop_at_any_call_leaves_a_known_outcome() {
+    let sites = Simulation::calls(&window());
+    let mut codes = std::collections::BTreeSet::new();
+    for site in sites {
+        let mut simulation = Simulation::new(&window());
+        simulation.faults.stop_at(site.clone(), simulation.stop.clone());
+        for scope in [Scope::Extract, Scope::Publish] {
+            let ended = simulation.process(scope);
+            let Some(code) = ended.exit_code() else { panic!("{site:?}: {ended:#?}") };
+            let stopped = simulation.stop.is_cancelled();
+            let known = match (scope, code) {
+                (_, 0) => true,
+                (Scope::Extract, 1 | 4) | (_, 3) => stopped && ended.code().as_deref() == CANCELLED,
+                _ => false,
+            };
+            assert!(known, "{site:?}: {ended:#?}");
+            assert!(matches!(ended, Ended::With(End::Held(_))) || code != 3, "{site:?}: {ended:#?}");
+            codes.insert(code);
+            if stopped {
+                break;
+            }
+        }
+        simulation.stop = CancellationToken::new();
+        let last = simulation.settle();
+        let last = last.last().and_then(Ended::exit_code);
+        assert!(matches!(last, Some(0 | 4)), "{site:?}");
+    }
+    assert_eq!(Vec::from_iter(codes), [0, 1, 3, 4], "every kind of end was reached");
 }
 
 #[test]

@@ -70,6 +70,7 @@ struct Inner {
     hits: Vec<(Site, Fault)>,
     trace: Vec<Site>,
     counts: HashMap<String, u32>,
+    stops_at: Option<(Site, CancellationToken)>,
     disk_fills_at: Option<Site>,
     disk_is_full: bool,
     dead: bool,
@@ -84,6 +85,11 @@ pub(super) struct Faults(Arc<Mutex<Inner>>);
 impl Faults {
     pub(super) fn plan(&self, site: Site, fault: Fault) {
         self.lock().planned.push((site, fault));
+    }
+
+    /// As this call begins the process is asked to stop.
+    pub(super) fn stop_at(&self, site: Site, stop: CancellationToken) {
+        self.lock().stops_at = Some((site, stop));
     }
 
     /// From this append on no append of the process succeeds.
@@ -148,6 +154,9 @@ impl Faults {
         let site = Site { call: call.to_owned(), occurrence: *count };
         *count += 1;
         inner.trace.push(site.clone());
+        if let Some((_, stop)) = inner.stops_at.take_if(|(at, _)| *at == site) {
+            stop.cancel();
+        }
         if inner.disk_fills_at.as_ref() == Some(&site) {
             inner.disk_fills_at = None;
             inner.disk_is_full = true;

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicU32;
 
 use contract::canon::Json;
 use contract::digest::Digest;
+use contract::worker::{CustodyWord, Exit, Phase, Receipt, RunTag, StateWord};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -17,10 +18,12 @@ use super::transfer::{Transfer, sorted};
 use super::world::SimWorld;
 use crate::context::run_key;
 use crate::driver::{Driver, Request, Scope};
+use crate::facts::{self, RunFacts};
 use crate::frozen::Frozen;
 use crate::inspect::inspect;
 use crate::observations::Observations;
 use crate::progress::Progress;
+use crate::receipt;
 use crate::records::{FROZEN, Records};
 use crate::report::End;
 
@@ -124,6 +127,7 @@ impl Simulation {
             scope,
             stop: self.stop.clone(),
             progress: Progress::default(),
+            plan_document: Some(Digest::of(b"frozen plan")),
         }
     }
 
@@ -173,6 +177,7 @@ impl Simulation {
                         let durable = Records::new(self.store.records(&self.run_key())).fold().unwrap();
                         assert!(context.look(|live| *live == durable), "the live state is the fold of the journal");
                     }
+                    self.check_receipt(scope, &end);
                     Ended::With(end)
                 }
             }
@@ -196,6 +201,40 @@ impl Simulation {
             }
         }
         panic!("{:?}: not quiet after {ROUNDS_MAX} processes: {rounds:#?}", self.faults.hits());
+    }
+
+    /// Every end has a receipt that the parser accepts, and its facts are those of both places.
+    fn check_receipt(&self, scope: Scope, end: &End) {
+        let phase = match scope {
+            Scope::Admit => Phase::Admit,
+            Scope::Extract => Phase::Extract,
+            // A whole run may end as any phase does; publication is the last of them.
+            Scope::Run | Scope::Publish => Phase::Publish,
+        };
+        let (exit, state) = (end.exit(), end.state());
+        let records = Records::new(self.store.records(&self.run_key()));
+        let holds = self.invocation_key().is_some_and(|mine| self.store.holders().contains(&mine));
+        let facts = RunFacts::read(&records, facts::frozen(&records).unwrap().as_ref(), holds).unwrap();
+        let receipt = receipt::of_end(phase, &self.run_id, end, (1, &facts), None);
+        let known = Receipt::parse(&receipt.encode(), &RunTag::of(&self.run_id));
+        assert_eq!(known.as_ref(), Ok(&receipt), "{end:?}");
+        assert_eq!(receipt.exit, exit);
+        assert!(receipt.state.is_none_or(|said| said == state), "{receipt:?}");
+        let closed = matches!(receipt.custody, CustodyWord::None | CustodyWord::Released);
+        assert!(!receipt.attempt_closed || closed, "{receipt:?}");
+        match exit {
+            Exit::Reextract => assert!(receipt.attempt_closed && receipt.receipt_id.is_none(), "{receipt:?}"),
+            Exit::Done if receipt.state == Some(StateWord::Succeeded) => {
+                let published = receipt.receipt_id.is_some() && receipt.committed_at.is_some();
+                assert!(receipt.attempt_closed && published && receipt.evidence.is_some(), "{receipt:?}");
+                assert_eq!(receipt.rows, Some(self.transfer.rows()));
+            }
+            Exit::Done if receipt.state == Some(StateWord::StageComplete) => {
+                assert_eq!((receipt.rows, receipt.custody), (Some(self.transfer.rows()), CustodyWord::Held));
+                assert!(receipt.workload.is_some() && receipt.target.is_some(), "{receipt:?}");
+            }
+            _ => {}
+        }
     }
 
     /// What holds after every process, however it ended.
@@ -260,6 +299,9 @@ impl Simulation {
         let mine = self.invocation_key();
         let held = mine.is_some_and(|mine| self.store.holders().contains(&mine));
         assert_eq!(inspection.custody_held, held, "{context}");
+        let receipt = inspection.receipt(&self.run_id);
+        assert_eq!(Receipt::parse(&receipt.encode(), &RunTag::of(&self.run_id)).as_ref(), Ok(&receipt), "{context}");
+        assert_eq!(receipt.plan, Some(Digest::of(b"frozen plan")), "{context}");
     }
 
     /// The calls of a run without faults.
