@@ -6,10 +6,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 pub const MESSAGE_BYTES_MAX: usize = 1024;
 
 macro_rules! words {
-    ($(#[$outer:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident,)* }) => {
+    ($(#[$outer:meta])* $name:ident { $($(#[doc = $doc:literal])+ $variant:ident,)* }) => {
         $(#[$outer])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub enum $name { $($(#[$doc])* $variant,)* }
+        pub enum $name { $($(#[doc = $doc])+ $variant,)* }
 
         impl $name {
             /// Every word, in the order of this file.
@@ -18,6 +18,11 @@ macro_rules! words {
             /// The word as it stands in status.
             pub const fn as_str(self) -> &'static str {
                 match self { $($name::$variant => stringify!($variant),)* }
+            }
+
+            /// What the word says, as it stands in docs/reference/api.md.
+            pub fn meaning(self) -> &'static str {
+                match self { $($name::$variant => concat!($($doc),+).trim_start(),)* }
             }
 
             /// The word of a text.

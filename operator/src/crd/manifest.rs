@@ -44,11 +44,8 @@ impl JsonSchema for Manifest {
                 ("quality", anything("Quality policies; refused where set, because they belong to another route.")),
             ],
         );
-        match Schema::try_from(process) {
-            Ok(schema) => schema,
-            // An object is a schema.
-            Err(_) => Schema::default(),
-        }
+        // An object is a schema.
+        Schema::try_from(process).unwrap_or_default()
     }
 }
 

@@ -4,6 +4,8 @@ pub mod condition;
 mod convert;
 mod definition;
 pub mod manifest;
+#[cfg(test)]
+mod reference_tests;
 pub mod rules;
 #[cfg(test)]
 mod rules_tests;

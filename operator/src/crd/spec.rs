@@ -4,6 +4,11 @@
 //! where a field is absent stands in `status.effective`. Everything outside of `manifest` is closed and bounded here;
 //! `manifest` is checked by the operator, so that its refusals carry the same codes as the command line's.
 
+#![allow(
+    clippy::duplicated_attributes,
+    reason = "each printcolumn has a type of its own, which the lint takes for one attribute"
+)]
+
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Toleration;
@@ -122,16 +127,17 @@ pub struct JournalSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"))]
     pub storage_class_name: Option<String>,
-    /// Size of the claim, a quantity such as 5Gi. It must hold the journal and all sealed chunks. May only grow.
+    /// Size of the claim, a quantity such as 5Gi. It must hold the journal and the chunks in flight, with 1 GiB to spare. May
+    /// only grow.
     #[schemars(length(min = 1, max = 32), regex(pattern = r"^[0-9]{1,19}(\.[0-9]{1,9})?(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?$"))]
     pub size: String,
-    /// Access mode of the claim; ReadWriteOncePod where absent. ReadWriteOnce is for drivers that know nothing better.
-    /// Immutable.
+    /// Access mode of the claim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access_mode: Option<AccessMode>,
 }
 
-/// Access mode of the journal claim. Modes of many nodes are not offered: the journal has one writer.
+/// Access mode of the claim; ReadWriteOncePod where absent. ReadWriteOnce is for drivers that know nothing better; modes of
+/// many nodes are not offered, because the journal has one writer. Immutable.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum AccessMode {
     /// One pod at a time, kept by scheduler and kubelet.
@@ -168,7 +174,7 @@ pub struct WorkersSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub image: Option<String>,
-    /// When the image is pulled; the kubelet's rule where absent.
+    /// When the image is pulled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_pull_policy: Option<ImagePullPolicy>,
     /// Secrets with credentials of the registry.
@@ -192,7 +198,7 @@ pub struct WorkersSpec {
     pub priority_class_name: Option<String>,
 }
 
-/// When the image is pulled.
+/// When the image is pulled; the kubelet's rule where absent.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImagePullPolicy {
     /// At each start.
