@@ -4,4 +4,5 @@
 mod clickhouse;
 mod direction;
 mod error_pages;
+mod image;
 mod road;

@@ -4,6 +4,7 @@ pub mod cluster;
 pub mod control;
 pub mod ends;
 pub mod forward;
+pub mod image;
 pub mod reader;
 pub mod spawn;
 pub mod transfer;

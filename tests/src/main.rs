@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use testkit::cluster;
+use testkit::image;
 
 /// Test servers and tools of native-transfer. Nothing here ships.
 #[derive(Debug, Parser)]
@@ -25,6 +26,8 @@ enum Command {
     Sqlserver(sqlserver::Arguments),
     /// A single-node Kubernetes with kubelet, containerd, services, DNS and volumes.
     Cluster(cluster::Arguments),
+    /// The product's image, built without Docker.
+    Image(image::command::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -32,6 +35,7 @@ fn main() -> ExitCode {
         Command::Clickhouse(arguments) => clickhouse::run(arguments),
         Command::Sqlserver(arguments) => sqlserver::run(arguments),
         Command::Cluster(arguments) => cluster::run(arguments),
+        Command::Image(arguments) => image::command::run(arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
