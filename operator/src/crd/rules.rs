@@ -173,9 +173,12 @@ pub const RULES: &[Rule] = &[
             same_attempt!(),
             ") || oldSelf.status.publication.outcome in ['RolledBack', 'Retired'] || \
              (oldSelf.status.publication.outcome == 'Committed' && \
-             self.status.run.token != oldSelf.status.run.token)))"
+             self.status.run.token != oldSelf.status.run.token) || \
+             (oldSelf.status.publication.outcome in ['Intended', 'Unknown'] && has(self.status.history) && \
+             self.status.history.exists(entry, entry.token == oldSelf.status.run.token && \
+             entry.attempt == oldSelf.status.run.attempt && entry.phase in ['ReextractRequired', 'Failed']))))"
         ),
-        message: "an attempt is left only when the outcome of its publication is known",
+        message: "an attempt is left only when the outcome of its publication is known, by status or by the history entry written with it",
         field_path: Some(".status.run"),
         reason: FORBIDDEN,
     },
@@ -191,11 +194,9 @@ pub const RULES: &[Rule] = &[
             same_attempt!(),
             ") || (has(self.status.publication) && \
              (self.status.publication.outcome == oldSelf.status.publication.outcome || \
-             oldSelf.status.publication.outcome in ['Intended', 'RolledBack'] || \
-             (oldSelf.status.publication.outcome == 'Unknown' && \
-             self.status.publication.outcome in ['Committed', 'RolledBack', 'Retired'])))))"
+             oldSelf.status.publication.outcome in ['Intended', 'RolledBack', 'Unknown']))))"
         ),
-        message: "status.publication.outcome: Committed and Retired are final, and Unknown ends only by evidence",
+        message: "status.publication.outcome: Committed and Retired are final, and no outcome vanishes",
         field_path: Some(".status.publication"),
         reason: FORBIDDEN,
     },
