@@ -254,8 +254,8 @@ pub struct ResourceAmounts {
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq, Default)]
 #[serde(rename_all = "camelCase")]
 pub struct LimitsSpec {
-    /// Longest time of one admission or extraction pod, an ISO 8601 duration such as PT6H; none where absent. A
-    /// publication has no deadline: it is waited for.
+    /// Longest time from the start of a run to its sealed end of source, an ISO 8601 duration such as PT6H; none where
+    /// absent. What is not sealed by then is cancelled and settled. A publication has no deadline: it is waited for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 32), regex(pattern = r"^P([0-9]+D)?(T([0-9]+H)?([0-9]+M)?([0-9]+S)?)?$"))]
     pub deadline: Option<String>,

@@ -165,7 +165,7 @@ pub struct EffectiveStatus {
     /// Extractions of one run at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts: Option<i32>,
-    /// Longest time of one admission or extraction pod, seconds; absent means none.
+    /// Longest time from the start of a run to its sealed end of source, seconds; absent means none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_seconds: Option<i64>,
     /// Wait before the first repetition, seconds.
@@ -199,10 +199,38 @@ pub struct RunStatus {
     /// When the run ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Time>,
-    /// Attempts that were cancelled by `spec.suspend`; they do not count against `limits.attempts`.
+    /// Ended attempts that count against `limits.attempts`; a suspended one does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
-    pub suspended_attempts: Option<i64>,
+    pub spent_attempts: Option<i64>,
+    /// Pods of the current attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tries: Option<TriesStatus>,
+    /// How the run ended: Succeeded, Failed or ReextractRequired; absent while it goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Phase>,
+    /// Code of a run that ended otherwise than Succeeded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 256))]
+    pub result_code: Option<String>,
+}
+
+/// How many pods of each phase an attempt has had.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[serde(rename_all = "camelCase")]
+pub struct TriesStatus {
+    /// Admission pods.
+    #[schemars(range(min = 0))]
+    pub admit: i64,
+    /// Extraction pods.
+    #[schemars(range(min = 0))]
+    pub extract: i64,
+    /// Publication pods.
+    #[schemars(range(min = 0))]
+    pub publish: i64,
+    /// Inspection pods.
+    #[schemars(range(min = 0))]
+    pub inspect: i64,
 }
 
 /// Phases of the engine, one pod each.
@@ -283,15 +311,25 @@ pub struct WorkerStatus {
     /// When its container started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Time>,
-    /// When its container ended, as the kubelet reported.
+    /// When its end was taken into account.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Time>,
-    /// Exit code of its container.
+    /// Not created before this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exit_code: Option<i32>,
-    /// Whether its receipt was read.
+    pub not_before: Option<Time>,
+    /// Whether it only settles what an earlier try began; it never opens the source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub receipt_read: Option<bool>,
+    pub settling: Option<bool>,
+    /// Whether the target was found free for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub granted: Option<bool>,
+    /// For an inspection: the phase whose receipt is missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inspects: Option<WorkerPhase>,
+    /// Why it was asked to stop: Suspend, Deadline, Deletion or Replaced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 16))]
+    pub cancel: Option<String>,
 }
 
 /// Repetitions after failures of one phase and attempt.
@@ -301,9 +339,9 @@ pub struct RetryStatus {
     /// Failures one after another.
     #[schemars(range(min = 0))]
     pub failures: i64,
-    /// Not before this time.
+    /// When the last failure was seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub not_before: Option<Time>,
+    pub at: Option<Time>,
     /// Code of the last failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 256))]
@@ -435,6 +473,9 @@ impl Outcome {
 pub struct PublicationStatus {
     /// The outcome.
     pub outcome: Outcome,
+    /// When the publication was first intended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intended_at: Option<Time>,
     /// Id of the receipt row in the target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 128))]

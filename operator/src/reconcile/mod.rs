@@ -2,5 +2,7 @@
 
 pub mod build;
 pub mod decide;
+pub mod life;
 pub mod quantity;
+pub mod status;
 pub mod validate;

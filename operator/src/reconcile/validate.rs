@@ -79,7 +79,7 @@ pub struct Settings {
     pub source_secret: String,
     /// Secret of the target's connection.
     pub target_secret: String,
-    /// Longest time of one admission or extraction pod.
+    /// Longest time from the start of a run to its sealed end of source.
     pub deadline: Option<Duration>,
     /// Extractions of one run at most.
     pub attempts: i32,

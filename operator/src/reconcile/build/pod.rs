@@ -91,12 +91,7 @@ fn reads_plan(phase: WorkerPhase) -> bool {
 
 fn pod_spec(worker: &Worker<'_>) -> PodSpec {
     let authored = &worker.settings.workers;
-    let deadline = match worker.phase {
-        WorkerPhase::Admit | WorkerPhase::Extract => worker.settings.deadline,
-        WorkerPhase::Publish | WorkerPhase::Inspect => None,
-    };
     PodSpec {
-        active_deadline_seconds: deadline.map(|deadline| i64::try_from(deadline.as_secs()).unwrap_or(i64::MAX)),
         automount_service_account_token: Some(false),
         containers: vec![container(worker)],
         enable_service_links: Some(false),

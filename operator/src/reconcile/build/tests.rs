@@ -213,7 +213,7 @@ fn every_field_of_restricted_pod_security_is_set() {
 }
 
 #[test]
-fn a_worker_gets_time_to_settle_and_a_publication_no_deadline() {
+fn a_worker_gets_time_to_settle_and_no_deadline_of_the_kubelet() {
     let accepted = accepted(|transfer| {
         transfer.spec.limits = Some(LimitsSpec { deadline: Some("PT2H".to_owned()), ..LimitsSpec::default() });
     });
@@ -221,8 +221,8 @@ fn a_worker_gets_time_to_settle_and_a_publication_no_deadline() {
         let pod = pod(&worker(&accepted, phase));
         (spec(&pod).termination_grace_period_seconds, spec(&pod).active_deadline_seconds)
     };
-    assert_eq!(times(WorkerPhase::Admit), (Some(30), Some(7_200)));
-    assert_eq!(times(WorkerPhase::Extract), (Some(120), Some(7_200)));
+    assert_eq!(times(WorkerPhase::Admit), (Some(30), None));
+    assert_eq!(times(WorkerPhase::Extract), (Some(120), None));
     assert_eq!(times(WorkerPhase::Publish), (Some(300), None));
     assert_eq!(times(WorkerPhase::Inspect), (Some(30), None));
 }

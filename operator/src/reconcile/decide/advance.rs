@@ -64,7 +64,7 @@ fn others(look: &Observation, state: &State) -> Option<(Step, Wait)> {
 /// Goes on with the current run.
 fn drive(look: &Observation, state: &mut State) -> (Step, Wait) {
     let State { run: Some(run), claim, .. } = state else { return (Step::Nothing, Wait::AtRest) };
-    let Some(worker) = &mut run.worker else { return (Step::Nothing, Wait::AtRest) };
+    let Some(worker) = &mut run.worker else { return (Step::Nothing, Wait::Recording) };
     match look.pods.iter().find(|pod| pod.worker == Some(worker.id)) {
         Some(pod) => supervise(look, run.started_at, worker, pod),
         None => launch(look, claim.as_deref(), run),
@@ -160,6 +160,13 @@ fn launch(look: &Observation, claim: Option<&str>, run: &mut Run) -> (Step, Wait
         }
         worker.granted = true;
     }
+    if worker.id.phase == WorkerPhase::Publish && run.publication.outcome == Outcome::RolledBack {
+        let stored = look.state.run.as_ref().map(|run| run.publication.outcome);
+        if stored == Some(Outcome::Unknown) {
+            return (Step::Nothing, Wait::Recording);
+        }
+        run.publication.outcome = Outcome::Intent;
+    }
     (Step::CreatePod(worker.clone()), Wait::Step)
 }
 
@@ -194,6 +201,9 @@ fn remove(look: &Observation, state: &mut State) -> (Step, Wait) {
             } else {
                 return drive(look, state);
             }
+        } else if run.rest.is_none() && run.is_settled() {
+            let code = run.failure.as_ref().map_or(codes::CANCELLED, |failure| failure.code.as_str()).to_owned();
+            conclude::abandon(run, &code, look.now);
         }
         if state.run.as_ref().is_some_and(|run| !run.is_settled()) {
             return (Step::Nothing, Wait::HeldInDeletion);

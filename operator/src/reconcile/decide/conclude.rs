@@ -202,6 +202,7 @@ impl Turn<'_> {
         match codes::class(&code) {
             Class::Lasting => {
                 self.fail(&code);
+                self.roll_back();
                 self.run.rest = Some(Rest::Failed { code });
                 self.run.ended_at = Some(self.around.now);
             }
@@ -214,7 +215,7 @@ impl Turn<'_> {
                 };
                 // An attempt that the journal has closed is never taken up again; nothing was read, so it costs none.
                 if receipt.attempt_closed && self.worker.id.phase != WorkerPhase::Admit {
-                    self.next_attempt(at);
+                    self.roll_back();
                 } else {
                     self.worker.settling = false;
                     self.again(at);
@@ -234,7 +235,10 @@ impl Turn<'_> {
         self.hold(receipt.custody);
         match receipt.state.as_str() {
             "CustodyUnknown" => self.settle(at),
-            "StageComplete" => self.publish(at),
+            "StageComplete" => {
+                self.resolve();
+                self.publish(at);
+            }
             "Published" | "EvidenceComplete" => {
                 self.commit(receipt);
                 self.publish(at);
@@ -277,9 +281,7 @@ impl Turn<'_> {
             }
             ("StageComplete", _) => {
                 self.hold(receipt.custody);
-                if self.run.publication.outcome == Outcome::Unknown {
-                    self.run.publication.outcome = Outcome::Intent;
-                }
+                self.resolve();
                 self.publish(at);
             }
             ("Publishing" | "OutcomeUnknown", _) => {
@@ -348,7 +350,7 @@ impl Turn<'_> {
 
     fn publish(&mut self, at: i64) {
         let publication = &mut self.run.publication;
-        if matches!(publication.outcome, Outcome::NotBegun | Outcome::RolledBack) {
+        if publication.outcome == Outcome::NotBegun {
             publication.outcome = Outcome::Intent;
         }
         publication.intent_at.get_or_insert(self.around.now);
@@ -365,6 +367,13 @@ impl Turn<'_> {
     fn doubt(&mut self) {
         if self.run.publication.outcome != Outcome::Committed {
             self.run.publication.outcome = Outcome::Unknown;
+        }
+    }
+
+    /// The journal knows that a publication in doubt did not happen.
+    fn resolve(&mut self) {
+        if self.run.publication.outcome == Outcome::Unknown {
+            self.run.publication.outcome = Outcome::RolledBack;
         }
     }
 
@@ -398,7 +407,7 @@ impl Turn<'_> {
 
     fn fail(&mut self, code: &str) -> u32 {
         let count = self.run.failure.as_ref().map_or(0, |failure| failure.count).saturating_add(1);
-        self.run.failure = Some(Failure { code: code.to_owned(), worker: self.worker.id, count, at: self.around.now });
+        self.run.failure = Some(Failure { code: code.to_owned(), count, at: self.around.now });
         count
     }
 
@@ -410,30 +419,43 @@ impl Turn<'_> {
             _ => said,
         };
         self.run.custody = receipt.custody;
-        if self.run.publication.outcome != Outcome::NotBegun {
-            self.run.publication.outcome = Outcome::RolledBack;
-        }
+        self.roll_back();
         self.fail(code);
-        let ours = matches!(self.worker.cancel, Some(Cancel::Suspend | Cancel::Replaced));
-        if !ours {
+        // A stop of ours is no attempt of the run's.
+        if !matches!(self.worker.cancel, Some(Cancel::Suspend | Cancel::Replaced)) {
             self.run.spent = self.run.spent.saturating_add(1);
         }
         let allowed = self.run.spent < self.around.wish.attempts.max(1);
-        if allowed && !self.around.deleting && codes::worth_another_attempt(code) {
-            let at = if ours { self.around.now } else { self.around.retry_at(self.run.spent) };
-            self.next_attempt(at);
-        } else {
+        if !allowed || self.around.deleting || !codes::worth_another_attempt(code) {
             self.run.rest = Some(Rest::ReextractRequired { code: code.to_owned() });
             self.run.ended_at = Some(self.around.now);
         }
+        // Else the run has neither pod nor rest: `next_attempt` follows, once this outcome stands in status.
     }
 
-    fn next_attempt(&mut self, at: i64) {
-        let run = &mut *self.run;
-        run.attempt = run.attempt.saturating_add(1);
-        run.tries = Tries::default();
-        run.sealed = None;
-        run.publication = Publication::default();
-        plan(run, WorkerPhase::Extract, self.epoch, at);
+    /// Nothing was published, proved.
+    fn roll_back(&mut self) {
+        if !matches!(self.run.publication.outcome, Outcome::NotBegun | Outcome::Committed) {
+            self.run.publication.outcome = Outcome::RolledBack;
+        }
     }
+}
+
+/// Begins the next attempt of a run whose last one is settled. An attempt is left only after the outcome of its
+/// publication was stored, so that no reader of status ever misses it.
+pub(super) fn next_attempt(run: &mut Run, stored: &Run, epoch: u64, around: Circumstances<'_>) {
+    let told = stored.attempt != run.attempt
+        || matches!(stored.publication.outcome, Outcome::NotBegun | Outcome::RolledBack);
+    if run.worker.is_some() || run.rest.is_some() || !told {
+        return;
+    }
+    let at = match &run.failure {
+        Some(failure) if failure.code != codes::CANCELLED => around.retry_at(failure.count),
+        _ => around.now,
+    };
+    run.attempt = run.attempt.saturating_add(1);
+    run.tries = Tries::default();
+    run.sealed = None;
+    run.publication = Publication::default();
+    plan(run, WorkerPhase::Extract, epoch, at);
 }

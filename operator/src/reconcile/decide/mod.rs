@@ -74,6 +74,8 @@ pub enum Wait {
     Rejected(Rejection),
     /// A step of ours.
     Step,
+    /// What was learned to be stored, before anything is built on it.
+    Recording,
     /// The end of the running pod.
     Working,
     /// The start of the created pod.
@@ -136,6 +138,12 @@ pub fn decide(look: &Observation) -> Decision {
     let mut state = look.state.clone();
     state.observed_generation = look.generation;
     absorb(look, &mut state);
+    if let (Some(run), Some(stored)) = (state.run.as_mut(), look.state.run.as_ref()) {
+        let around = Circumstances { wish: &look.wish, deleting: look.deleting, now: look.now };
+        if !look.deleting {
+            conclude::next_attempt(run, stored, state.epoch, around);
+        }
+    }
     let (step, wait) = advance::advance(look, &mut state);
     report::project(look, &wait, &mut state);
     let again_after = again_after(look, &state, &step, &wait);
@@ -180,7 +188,7 @@ const STARTING_SECONDS: i64 = 10;
 const POLL_SECONDS: i64 = 30;
 
 fn again_after(look: &Observation, state: &State, step: &Step, wait: &Wait) -> Option<i64> {
-    if *step != Step::Nothing {
+    if *step != Step::Nothing || *wait == Wait::Recording {
         return Some(0);
     }
     let deadline = state
@@ -198,6 +206,7 @@ fn again_after(look: &Observation, state: &State, step: &Step, wait: &Wait) -> O
         | Wait::JournalLost
         | Wait::JournalUnusable(_)
         | Wait::Working
+        | Wait::Recording
         | Wait::Step => Some(POLL_SECONDS),
         Wait::Rejected(_)
         | Wait::Suspended

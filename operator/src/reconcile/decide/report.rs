@@ -59,6 +59,7 @@ fn phase(run: Option<&Run>, wait: &Wait, unreachable: bool) -> Option<Phase> {
         Outcome::Unknown => Phase::OutcomeUnknown,
         _ if runs(WorkerPhase::Publish) && unreachable => Phase::OutcomeUnknown,
         _ if runs(WorkerPhase::Publish) => Phase::Publishing,
+        _ if worker.is_none() => Phase::ReextractRequired,
         _ if run.sealed.is_some() => Phase::StageComplete,
         _ if !run.custody.is_clear() => Phase::CustodyUnknown,
         _ if runs(WorkerPhase::Extract) && unreachable => Phase::CustodyUnknown,
@@ -184,6 +185,7 @@ fn headline(look: &Observation, run: Option<&Run>, wait: &Wait) -> Headline {
         }
         Wait::AtRest
         | Wait::Step
+        | Wait::Recording
         | Wait::Working
         | Wait::Starting(None)
         | Wait::Stopping(_)

@@ -171,8 +171,6 @@ pub struct Publication {
 pub struct Failure {
     /// Stable code.
     pub code: String,
-    /// Which pod said it.
-    pub worker: WorkerId,
     /// Ends of pods in a row that brought nothing further.
     pub count: u32,
     /// When.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::super::observation::{Claim, Competitor, Death, Life, Observation, Pod, Receipt, Wish};
-use super::super::state::{Outcome, State, WorkerId};
+use super::super::state::{Outcome, Run, State, WorkerId};
 use super::super::{Decision, Step, decide};
 use super::engine::{self, Attempt, Journal};
 use crate::crd::status::WorkerPhase;
@@ -38,6 +38,21 @@ struct SimPod {
     message: Option<Receipt>,
     /// A person took the object away while nobody could say whether it acts.
     vanished: bool,
+}
+
+/// The resource's own rules over status, as the API server enforces them.
+fn rules(old: &Run, new: &Run) {
+    let (before, after) = (old.publication.outcome, new.publication.outcome);
+    if (&old.token, old.attempt) == (&new.token, new.attempt) {
+        let legal = before == after
+            || matches!(before, Outcome::NotBegun | Outcome::Intent | Outcome::RolledBack) && after != Outcome::NotBegun
+            || before == Outcome::Unknown && matches!(after, Outcome::Committed | Outcome::RolledBack);
+        assert!(legal, "outcome {before:?} to {after:?}");
+    } else {
+        let known = matches!(before, Outcome::NotBegun | Outcome::RolledBack)
+            || before == Outcome::Committed && old.token != new.token;
+        assert!(known, "attempt left with outcome {before:?}");
+    }
 }
 
 impl SimPod {
@@ -314,6 +329,7 @@ impl World {
         }
         assert!(state.epoch >= self.state.epoch, "the epoch fell");
         if let (Some(old), Some(new)) = (&self.state.run, &state.run) {
+            rules(old, new);
             if old.token == new.token {
                 assert!(new.attempt >= old.attempt, "the attempt fell");
                 assert!(
