@@ -6,6 +6,11 @@
 //!
 //! Reading order: [`crd`] (the resource: spec, status, conditions, rules), then [`reconcile`] (one step of one resource).
 
+pub mod api;
 pub mod crd;
+pub mod events;
+pub mod health;
+pub mod lease;
 pub mod names;
 pub mod reconcile;
+pub mod run;

@@ -28,6 +28,9 @@ pub const RESULT_UNREAD: &str = "transfer.dpone.io/result-unread";
 /// Annotation of a worker pod: the frozen plan, strict canonical JSON.
 pub const PLAN_ANNOTATION: &str = "transfer.dpone.io/plan";
 
+/// Annotation of a worker pod: digest of what it was built from; a pod that never started is replaced when it changes.
+pub const TEMPLATE_ANNOTATION: &str = "transfer.dpone.io/template";
+
 /// Annotation of a resource that is being deleted: what to do with held custody (`publish`).
 pub const ON_DELETE_ANNOTATION: &str = "transfer.dpone.io/on-delete";
 

@@ -34,7 +34,11 @@ pub fn life(pod: &Pod, now: i64) -> Life {
     }
     if !bound {
         // The scheduler binds no pod that is being deleted.
-        return if terminal || deleted_at.is_some() { Life::Dead(Death::NeverStarted) } else { pending(&conditions, &containers) };
+        return if terminal || deleted_at.is_some() {
+            Life::Dead(Death::NeverStarted)
+        } else {
+            pending(&conditions, &containers)
+        };
     }
     let collected = disruption(&conditions) == Some("DeletionByPodGC");
     if terminal {
@@ -99,7 +103,11 @@ fn pending(conditions: &[PodCondition], containers: &[ContainerStatus]) -> Life 
     let trouble = waiting.and_then(|waiting| {
         let why = waiting.reason.as_deref()?;
         let reason = match why {
-            "ErrImagePull" | "ImagePullBackOff" | "ErrImageNeverPull" | "InvalidImageName" | "ImageInspectError"
+            "ErrImagePull"
+            | "ImagePullBackOff"
+            | "ErrImageNeverPull"
+            | "InvalidImageName"
+            | "ImageInspectError"
             | "RegistryUnavailable" => Reason::ImageUnavailable,
             "CreateContainerConfigError" | "CreateContainerError" | "RunContainerError" => Reason::CreationRefused,
             _ => return None,
@@ -113,7 +121,9 @@ fn pending(conditions: &[PodCondition], containers: &[ContainerStatus]) -> Life 
 /// What an event about a pod that has not started means.
 pub fn trouble_of_event(reason: &str, message: &str) -> Option<Trouble> {
     let kind = match reason {
-        "FailedMount" | "FailedAttachVolume" if message.to_ascii_lowercase().contains("secret") => Reason::SecretMissing,
+        "FailedMount" | "FailedAttachVolume" if message.to_ascii_lowercase().contains("secret") => {
+            Reason::SecretMissing
+        }
         "FailedMount" | "FailedAttachVolume" => Reason::JournalUnbound,
         "FailedScheduling" if message.to_ascii_lowercase().contains("persistentvolumeclaim") => Reason::JournalUnbound,
         "FailedScheduling" => Reason::Unschedulable,

@@ -53,7 +53,8 @@ fn judge(case: &Case) -> Life {
         conditions.push(json!({"type": "Ready", "status": status}));
     }
     if let Some(message) = case.scheduled {
-        conditions.push(json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}));
+        conditions
+            .push(json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}));
     }
     let statuses: Vec<Value> = case
         .containers
@@ -158,7 +159,8 @@ fn a_container_that_the_kubelet_does_not_find_is_lost() {
 fn one_container_that_still_runs_keeps_the_pod_alive() {
     let case = Case { containers: vec![terminated(0, "Completed"), running()], ready: Some("True"), ..PLAIN() };
     assert_eq!(judge(&case), Life::Running);
-    let stopping = Case { containers: vec![running()], ready: Some("False"), deleted_seconds_ago: Some(-20), ..PLAIN() };
+    let stopping =
+        Case { containers: vec![running()], ready: Some("False"), deleted_seconds_ago: Some(-20), ..PLAIN() };
     assert_eq!(judge(&stopping), Life::Running, "within its grace");
 }
 

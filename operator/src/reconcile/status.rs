@@ -13,8 +13,8 @@ use super::decide::state::{
 use crate::crd::condition::{self, ConditionType, Reason, Verdict};
 use crate::crd::status::{
     self as crd, CustodyState, CustodyStatus, EOF_INLINE_BYTES_MAX, EffectiveStatus, EofStatus, HISTORY_MAX,
-    HistoryEntry, JournalStatus, NativeTransferStatus, Phase, ProgressStatus, PublicationStatus, RetryStatus, RunStatus,
-    TriesStatus, WorkerState, WorkerStatus,
+    HistoryEntry, JournalStatus, NativeTransferStatus, Phase, ProgressStatus, PublicationStatus, RetryStatus,
+    RunStatus, TriesStatus, WorkerState, WorkerStatus,
 };
 use crate::names;
 use contract::worker::RunTag;
@@ -64,7 +64,8 @@ pub fn read(status: Option<&NativeTransferStatus>) -> State {
 }
 
 fn read_condition(stored: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition) -> Option<Condition> {
-    let verdict = [Verdict::True, Verdict::False, Verdict::Unknown].into_iter().find(|v| v.as_str() == stored.status)?;
+    let verdict =
+        [Verdict::True, Verdict::False, Verdict::Unknown].into_iter().find(|v| v.as_str() == stored.status)?;
     Some(Condition {
         kind: ConditionType::from_text(&stored.type_)?,
         verdict,
@@ -305,14 +306,8 @@ fn write_conditions(
 ) -> Vec<k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition> {
     let before = old.map(|old| old.conditions.as_slice()).unwrap_or_default();
     let made = |own: &Condition| {
-        let mut condition = condition::condition(
-            own.kind,
-            own.verdict,
-            own.reason,
-            &own.message,
-            state.observed_generation,
-            time(now),
-        );
+        let mut condition =
+            condition::condition(own.kind, own.verdict, own.reason, &own.message, state.observed_generation, time(now));
         if let Some(same) = condition::find(before, own.kind).filter(|same| same.status == condition.status) {
             condition.last_transition_time = same.last_transition_time.clone();
         }

@@ -126,8 +126,12 @@ fn launch(look: &Observation, claim: Option<&str>, run: &mut Run) -> (Step, Wait
             return (Step::Nothing, Wait::Suspended);
         }
     }
-    if worker.id.phase != WorkerPhase::Inspect && look.wish.plan.as_ref() != Ok(&run.plan) {
-        return (Step::Nothing, Wait::PlanChanged);
+    match &look.wish.plan {
+        Err(rejection) => return (Step::Nothing, Wait::Unbuildable(rejection.clone())),
+        Ok(plan) if worker.id.phase != WorkerPhase::Inspect && *plan != run.plan => {
+            return (Step::Nothing, Wait::PlanChanged);
+        }
+        Ok(_) => {}
     }
     if !look.guarded {
         // A resource that is being deleted takes no new finalizer, and without it nothing may be begun.

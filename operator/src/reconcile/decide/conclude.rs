@@ -444,8 +444,8 @@ impl Turn<'_> {
 /// Begins the next attempt of a run whose last one is settled. An attempt is left only after the outcome of its
 /// publication was stored, so that no reader of status ever misses it.
 pub(super) fn next_attempt(run: &mut Run, stored: &Run, epoch: u64, around: Circumstances<'_>) {
-    let told = stored.attempt != run.attempt
-        || matches!(stored.publication.outcome, Outcome::NotBegun | Outcome::RolledBack);
+    let told =
+        stored.attempt != run.attempt || matches!(stored.publication.outcome, Outcome::NotBegun | Outcome::RolledBack);
     if run.worker.is_some() || run.rest.is_some() || !told {
         return;
     }

@@ -72,6 +72,8 @@ pub enum Step {
 pub enum Wait {
     /// The spec is refused.
     Rejected(Rejection),
+    /// The spec of a run that has begun: its next pod cannot be built from it.
+    Unbuildable(Rejection),
     /// A step of ours.
     Step,
     /// What was learned to be stored, before anything is built on it.
@@ -209,6 +211,7 @@ fn again_after(look: &Observation, state: &State, step: &Step, wait: &Wait) -> O
         | Wait::Recording
         | Wait::Step => Some(POLL_SECONDS),
         Wait::Rejected(_)
+        | Wait::Unbuildable(_)
         | Wait::Suspended
         | Wait::PlanChanged
         | Wait::HeldInDeletion

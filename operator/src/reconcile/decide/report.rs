@@ -153,6 +153,9 @@ fn headline(look: &Observation, run: Option<&Run>, wait: &Wait) -> Headline {
         Wait::Rejected(rejection) => {
             Headline::stalled(Reason::ManifestRejected, format!("{}: {}", rejection.code, rejection.message))
         }
+        Wait::Unbuildable(rejection) => {
+            Headline::stalled(Reason::ConfigurationRefused, format!("{}: {}", rejection.code, rejection.message))
+        }
         Wait::Suspended => {
             Headline::new(Verdict::False, Reason::SuspendRequested, "Set spec.suspend to false to go on.", None)
         }

@@ -45,7 +45,8 @@ fn rules(old: &Run, new: &Run) {
     let (before, after) = (old.publication.outcome, new.publication.outcome);
     if (&old.token, old.attempt) == (&new.token, new.attempt) {
         let legal = before == after
-            || matches!(before, Outcome::NotBegun | Outcome::Intent | Outcome::RolledBack) && after != Outcome::NotBegun
+            || matches!(before, Outcome::NotBegun | Outcome::Intent | Outcome::RolledBack)
+                && after != Outcome::NotBegun
             || before == Outcome::Unknown && matches!(after, Outcome::Committed | Outcome::RolledBack);
         assert!(legal, "outcome {before:?} to {after:?}");
     } else {
