@@ -3,5 +3,6 @@
 mod kills;
 mod kit;
 mod moves;
+mod receipts;
 mod refusals;
 mod secrets;
