@@ -15,7 +15,7 @@ use kube::{Client, ResourceExt};
 
 use crate::api::{ApiError, call_within, found};
 
-/// Name of the Lease.
+/// Name of the Lease where none is given.
 pub const NAME: &str = "native-transfer-operator";
 
 /// How long a Lease that nobody renews stays taken.
@@ -66,13 +66,14 @@ impl Seen {
 #[derive(Debug, Clone)]
 pub struct Elector {
     leases: Api<Lease>,
+    name: String,
     identity: String,
 }
 
 impl Elector {
-    /// A candidate in a namespace. `identity` must be another one in every process.
-    pub fn new(client: Client, namespace: &str, identity: &str) -> Self {
-        Elector { leases: Api::namespaced(client, namespace), identity: identity.to_owned() }
+    /// A candidate for a Lease of a namespace. `identity` must be another one in every process.
+    pub fn new(client: Client, namespace: &str, name: &str, identity: &str) -> Self {
+        Elector { leases: Api::namespaced(client, namespace), name: name.to_owned(), identity: identity.to_owned() }
     }
 
     /// Waits until the Lease is ours. Errors are logged and tried again: a candidate has nothing to lose.
@@ -89,11 +90,11 @@ impl Elector {
     }
 
     async fn try_acquire(&self, seen: &mut Seen) -> Result<bool, ApiError> {
-        let current = found(call_within(CALL, "read the Lease", self.leases.get(NAME)).await)?;
+        let current = found(call_within(CALL, "read the Lease", self.leases.get(&self.name)).await)?;
         let written = match current {
             None => {
                 let lease = Lease {
-                    metadata: ObjectMeta { name: Some(NAME.to_owned()), ..ObjectMeta::default() },
+                    metadata: ObjectMeta { name: Some(self.name.clone()), ..ObjectMeta::default() },
                     spec: Some(self.spec(None, true)),
                 };
                 call_within(CALL, "create the Lease", self.leases.create(&PostParams::default(), &lease)).await
@@ -138,7 +139,7 @@ impl Elector {
     }
 
     async fn renew(&self) -> Result<bool, ApiError> {
-        let Some(lease) = found(call_within(CALL, "read the Lease", self.leases.get(NAME)).await)? else {
+        let Some(lease) = found(call_within(CALL, "read the Lease", self.leases.get(&self.name)).await)? else {
             return Ok(false);
         };
         if self.is_holder(&lease) {
@@ -156,7 +157,7 @@ impl Elector {
     /// Gives the Lease back, so that the next candidate need not wait. Best effort: it expires by itself.
     pub async fn release(&self) {
         let released = async {
-            let Some(mut lease) = found(call_within(CALL, "read the Lease", self.leases.get(NAME)).await)? else {
+            let Some(mut lease) = found(call_within(CALL, "read the Lease", self.leases.get(&self.name)).await)? else {
                 return Ok::<(), ApiError>(());
             };
             if self.is_holder(&lease) {
@@ -164,7 +165,7 @@ impl Elector {
                     spec.holder_identity = Some(String::new());
                 }
                 let parameters = PostParams::default();
-                let answer = self.leases.replace(NAME, &parameters, &lease);
+                let answer = self.leases.replace(&self.name, &parameters, &lease);
                 call_within(CALL, "release the Lease", answer).await?;
             }
             Ok(())
@@ -181,7 +182,7 @@ impl Elector {
     async fn replace(&self, lease: &Lease, taken: bool) -> Result<Lease, ApiError> {
         let mut next = lease.clone();
         next.spec = Some(self.spec(lease.spec.as_ref(), taken));
-        call_within(CALL, "renew the Lease", self.leases.replace(NAME, &PostParams::default(), &next)).await
+        call_within(CALL, "renew the Lease", self.leases.replace(&self.name, &PostParams::default(), &next)).await
     }
 
     fn spec(&self, old: Option<&LeaseSpec>, taken: bool) -> LeaseSpec {

@@ -23,7 +23,7 @@ use crate::crd::NativeTransfer;
 use crate::crd::spec::ImagePullPolicy;
 use crate::events::Events;
 use crate::health::{self, Health};
-use crate::lease::Elector;
+use crate::lease::{self, Elector};
 use crate::names;
 use crate::reconcile::reconciler::{Context, reconcile};
 use crate::reconcile::validate::Defaults;
@@ -44,7 +44,7 @@ const GRACE: Duration = Duration::from_secs(20);
 #[derive(Debug, Args)]
 pub struct Options {
     /// Namespace to watch; may be repeated. Every namespace where absent.
-    #[arg(long = "namespace", env = "WATCH_NAMESPACES", value_delimiter = ',')]
+    #[arg(long = "watch-namespace", visible_alias = "namespace", env = "WATCH_NAMESPACES", value_delimiter = ',')]
     namespaces: Vec<String>,
     /// Image of worker pods where a resource names none.
     #[arg(long, env = "WORKER_IMAGE")]
@@ -52,18 +52,24 @@ pub struct Options {
     /// When that image is pulled: Always, IfNotPresent or Never; the kubelet's rule where absent.
     #[arg(long, env = "WORKER_IMAGE_PULL_POLICY", value_parser = pull_policy)]
     worker_image_pull_policy: Option<ImagePullPolicy>,
+    /// Secret with credentials of that image's registry, in each transfer's namespace; may be repeated.
+    #[arg(long = "worker-image-pull-secret")]
+    worker_image_pull_secrets: Vec<String>,
     /// Namespace of the leader's Lease: the operator's own.
     #[arg(long, env = "POD_NAMESPACE")]
     lease_namespace: String,
+    /// Name of the leader's Lease: one for each set of operators that must not work at the same time.
+    #[arg(long, default_value = lease::NAME)]
+    lease_name: String,
     /// Transfers that are reconciled at the same time.
     #[arg(long, default_value = "8")]
     max_concurrent: NonZeroU16,
-    /// Name of this process; another one in every process.
+    /// Name of this process, another one in every process; the host's name, which is the pod's, where absent.
     #[arg(long, env = "POD_NAME")]
-    identity: String,
+    identity: Option<String>,
     /// Address of /healthz and /readyz.
-    #[arg(long, default_value = "0.0.0.0:8081")]
-    health_listen: SocketAddr,
+    #[arg(long, visible_alias = "health-listen", default_value = "0.0.0.0:8081")]
+    listen: SocketAddr,
 }
 
 fn pull_policy(text: &str) -> Result<ImagePullPolicy, String> {
@@ -80,7 +86,7 @@ pub enum RunError {
     #[error("no access to a cluster: {0}")]
     Access(String),
     /// The probes' address cannot be used.
-    #[error("the address of --health-listen cannot be used: {0}")]
+    #[error("the address of --listen cannot be used: {0}")]
     Listen(#[source] std::io::Error),
     /// Fail-stop.
     #[error("{0}; this process ends so that another one leads")]
@@ -97,12 +103,13 @@ pub enum RunError {
 pub async fn run(options: Options) -> Result<(), RunError> {
     let client = client().await?;
     let health = Arc::new(Health::default());
-    let listener = TcpListener::bind(options.health_listen).await.map_err(RunError::Listen)?;
+    let listener = TcpListener::bind(options.listen).await.map_err(RunError::Listen)?;
     let mut probes = tokio::spawn(health::serve(listener, Arc::clone(&health)));
     let (stop, stopped) = watch::channel(false);
     let mut ended = terminated()?;
     let mut asking = tokio::spawn(ask_for_ever(client.clone(), options.namespaces.clone(), Arc::clone(&health)));
-    let elector = Elector::new(client.clone(), &options.lease_namespace, &options.identity);
+    let identity = options.identity.clone().unwrap_or_else(own_name);
+    let elector = Elector::new(client.clone(), &options.lease_namespace, &options.lease_name, &identity);
 
     let first = async {
         while health.unready(std::time::Instant::now()).is_some() {
@@ -116,12 +123,15 @@ pub async fn run(options: Options) -> Result<(), RunError> {
         _ = &mut probes => return Err(RunError::Ended("the probe server")),
         _ = &mut asking => return Err(RunError::Ended("the question for the resource")),
     }
-    tracing::info!(identity = options.identity, "this process leads");
+    tracing::info!(identity, "this process leads");
     health.leading();
 
-    let defaults =
-        Defaults { image: options.worker_image.clone(), image_pull_policy: options.worker_image_pull_policy };
-    let events = Events::new(client.clone(), &options.identity);
+    let defaults = Defaults {
+        image: options.worker_image.clone(),
+        image_pull_policy: options.worker_image_pull_policy,
+        image_pull_secrets: options.worker_image_pull_secrets.clone(),
+    };
+    let events = Events::new(client.clone(), &identity);
     let context = Arc::new(Context::new(client.clone(), defaults, events));
     let mut controllers = tokio::spawn(control(client, options, context, Arc::clone(&health), stopped));
     let verdict = tokio::select! {
@@ -140,6 +150,12 @@ pub async fn run(options: Options) -> Result<(), RunError> {
     }
     elector.release().await;
     Ok(())
+}
+
+/// The host's name, which is the pod's, and the process id: a container that is started again is another process.
+fn own_name() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    format!("{}-{}", host.trim(), std::process::id())
 }
 
 async fn client() -> Result<Client, RunError> {

@@ -17,7 +17,7 @@ use contract::worker::FrozenPlan;
 use super::quantity;
 use crate::crd::manifest::Manifest;
 use crate::crd::spec::{
-    AccessMode, ImagePullPolicy, JournalSpec, LimitsSpec, ResourceAmounts, ResourcesSpec, WorkersSpec,
+    AccessMode, ImagePullPolicy, JournalSpec, LimitsSpec, ResourceAmounts, ResourcesSpec, SecretReference, WorkersSpec,
 };
 use crate::crd::status::EffectiveStatus;
 use crate::crd::{NativeTransfer, NativeTransferSpec};
@@ -47,6 +47,8 @@ pub struct Defaults {
     pub image: String,
     /// When it is pulled; the kubelet's rule where `None`.
     pub image_pull_policy: Option<ImagePullPolicy>,
+    /// Secrets with credentials of its registry, of each transfer's namespace.
+    pub image_pull_secrets: Vec<String>,
 }
 
 /// What a resource means.
@@ -139,7 +141,12 @@ fn json(manifest: &Manifest) -> Result<Json, Refusal> {
 /// # Errors
 /// `native_transfer.resource_field_invalid:PATH`, `native_transfer.journal_too_small`.
 pub fn settings(spec: &NativeTransferSpec, plan: &Plan, defaults: &Defaults) -> Result<Settings, Refusal> {
-    let workers = spec.workers.clone().unwrap_or_default();
+    let mut workers = spec.workers.clone().unwrap_or_default();
+    // Credentials of the operator belong to the operator's image.
+    if workers.image.is_none() && workers.image_pull_secrets.is_empty() {
+        let named = |name: &String| SecretReference { name: name.clone() };
+        workers.image_pull_secrets = defaults.image_pull_secrets.iter().map(named).collect();
+    }
     if let Some(resources) = &workers.resources {
         check_resources(resources)?;
     }

@@ -5,7 +5,11 @@ use crate::crd::spec::{RetentionSpec, RunSpec};
 use crate::crd::tests::example;
 
 fn defaults() -> Defaults {
-    Defaults { image: "native-transfer:test".to_owned(), image_pull_policy: Some(ImagePullPolicy::Never) }
+    Defaults {
+        image: "native-transfer:test".to_owned(),
+        image_pull_policy: Some(ImagePullPolicy::Never),
+        image_pull_secrets: Vec::new(),
+    }
 }
 
 fn refused(transfer: &NativeTransfer) -> String {

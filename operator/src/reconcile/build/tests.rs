@@ -21,6 +21,7 @@ fn accepted(change: impl FnOnce(&mut NativeTransfer)) -> Accepted {
     let defaults = Defaults {
         image: "registry.example/native-transfer@sha256:abc".to_owned(),
         image_pull_policy: Some(ImagePullPolicy::IfNotPresent),
+        image_pull_secrets: Vec::new(),
     };
     validate(&transfer, &defaults).expect("accepted")
 }
