@@ -54,3 +54,53 @@ fn transactions() {
         ],
     );
 }
+
+#[test]
+fn concatenations_of_binaries() {
+    let server = Server::new();
+    let mut session = server.session();
+    check(
+        &mut session,
+        &[
+            ("CREATE TABLE b (id int, n bigint NULL, f float NULL, d varbinary(40) NULL)", ""),
+            (
+                "INSERT INTO b VALUES (1, 258, 1.5, 0x0102030405060708090A0B0C0D0E0F101112131415161718), (2, NULL, NULL, NULL)",
+                "=2",
+            ),
+            (
+                "SELECT CONVERT(binary(8), n) + CONVERT(binary(8), f) FROM b ORDER BY id",
+                "0x00000000000001023FF8000000000000;NULL",
+            ),
+            (
+                "SELECT SUBSTRING(CONVERT(binary(8), n), 8, 1) + SUBSTRING(CONVERT(binary(8), n), 7, 1) FROM b ORDER BY id",
+                "0x0201;NULL",
+            ),
+            (
+                "SELECT 0xFF + SUBSTRING(d, 23, 9) + SUBSTRING(d, 30, 2) + SUBSTRING(d, 1, 0) FROM b ORDER BY id",
+                "0xFF1718;NULL",
+            ),
+            (
+                "SELECT SUBSTRING(d, 24, 100), SUBSTRING(d, 0, 2), SUBSTRING(d + d, 24, 2) FROM b WHERE id = 1",
+                "0x18|0x01|0x1801",
+            ),
+            (
+                "SELECT 0x01 + CASE WHEN n IS NULL THEN 0xFF ELSE 0x08 + CONVERT(binary(2), n) END FROM b ORDER BY id",
+                "0x01080102;0x01FF",
+            ),
+            (
+                "SELECT CONVERT(binary(3), 0x01) + CONVERT(varbinary(2), 0x020304) + CONVERT(binary(2), CONVERT(smallint, 5))",
+                "0x01000002030005",
+            ),
+            (
+                "SELECT DATALENGTH(CONVERT(varbinary(8000), REPLICATE('a', 8000)) + 0x01), DATALENGTH(CONVERT(varbinary(max), REPLICATE('a', 8000)) + 0x01)",
+                "8000|8001",
+            ),
+            (
+                "SELECT CONVERT(bigint, 2147483647) * 2, CONVERT(tinyint, 255) + 1, CONVERT(bit, 1) + 1",
+                "4294967294|256|2",
+            ),
+            ("SELECT 2147483647 + 1", "!8115"),
+            ("SELECT 0x01 + CONVERT(varbinary(4), 1 / 0)", "!8134"),
+        ],
+    );
+}
