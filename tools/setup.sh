@@ -126,7 +126,7 @@ rust() {
     at_least "$have" "$rust_needed" || rustup override set "$rust_version"
     have=$(rust_found)
     at_least "$have" "$rust_needed" || fail "cargo is Rust $have still, $rust_needed or later is needed; is RUSTUP_TOOLCHAIN set?"
-    echo "Rust $have is in $cargo_bin; make looks there first"
+    echo "make uses Rust $have: $(command -v cargo)"
   fi
   # Distributions ship them apart.
   cargo clippy --version >/dev/null 2>&1 && cargo fmt --version >/dev/null 2>&1 && return

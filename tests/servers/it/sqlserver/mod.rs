@@ -1,6 +1,7 @@
 //! The TDS server, spoken to by clients that others wrote: the crate mssql-tds, FreeTDS, Microsoft's ODBC driver.
 
 mod bulk;
+mod go;
 mod login;
 mod odbc;
 mod requests;

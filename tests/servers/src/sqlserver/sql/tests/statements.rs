@@ -23,6 +23,11 @@ fn queries_and_changes() {
             ("SELECT 'not reached'; SELECT nosuch FROM t", "!207"),
             ("SELEC 1", "!2812"),
             ("SELECT 1 FROM WHERE", "!156"),
+            ("CREATE TABLE b (id int, bytes varbinary(4) NULL, day date NULL)", ""),
+            ("INSERT INTO b (bytes) VALUES (CAST(NULL AS nvarchar(1)))", "!257"),
+            ("DECLARE @none int; INSERT INTO b (day) SELECT @none WHERE 1 = 0", "!206"),
+            ("INSERT INTO b (bytes, day) VALUES (NULL, NULL); INSERT INTO b (bytes, day) SELECT NULL, NULL", "=1;=1"),
+            ("INSERT INTO b (bytes, day) VALUES (NULL, '2020-01-02'), (0x01, NULL), (NULL, NULL)", "=3"),
         ],
     );
 }

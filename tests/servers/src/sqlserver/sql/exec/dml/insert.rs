@@ -12,7 +12,7 @@ use super::super::{Flow, trigger};
 use super::output::{OutputPlan, OutputScope, check_triggers};
 use super::{Changes, Table, bind_top, finish, held, open_target, row_limit};
 use crate::sqlserver::store::BulkLoad;
-use crate::sqlserver::value::{SqlType, Value};
+use crate::sqlserver::value::{self, SqlType, Value};
 
 /// Puts rows into one table: maps columns, fills defaults, checks, stores.
 pub(crate) struct Inserter {
@@ -358,6 +358,7 @@ pub(crate) fn insert(cx: &mut Cx<'_>, insert: &Insert) -> Result<Flow> {
     let table = Table::open(cx, opened.object, opened.variable)?;
     let mut inserter = Inserter::new(cx, table, &insert.columns, width)?;
     check_rowversion(&inserter, &source)?;
+    check_types(&inserter, &source)?;
     inserter.instead = triggers.iter().any(|t| t.instead);
     inserter.keep = !triggers.is_empty();
     if bulk && !inserter.instead && matches!(source, Source::Plan(_)) {
@@ -379,6 +380,29 @@ fn check_rowversion(inserter: &Inserter, source: &Source) -> Result<()> {
             273,
             "Cannot insert an explicit value into a timestamp column. Use INSERT with a column list to exclude the timestamp column, or insert a DEFAULT into the timestamp column.",
         ));
+    }
+    Ok(())
+}
+
+/// Whether each source column converts to its column of the table at all; that is known before there is a row.
+///
+/// A bare variable is left to its value: the ODBC driver declares a NULL whose type it cannot ask for (this server has no
+/// `sp_describe_undeclared_parameters`) as `varchar`, and means the type of the column.
+fn check_types(inserter: &Inserter, source: &Source) -> Result<()> {
+    let columns = || inserter.mapping.iter().map(|at| &inserter.table.def().columns[*at].ty);
+    let check = |from: &SqlType, to: &SqlType| value::check_conversion(from, to, value::Strictness::Implicit);
+    match source {
+        Source::Values(values) => {
+            for (row, types) in values.rows.iter().zip(&values.types) {
+                for ((x, from), to) in row.iter().zip(types).zip(columns()) {
+                    if !matches!(x, Some(X::Var(_))) {
+                        check(from, to)?;
+                    }
+                }
+            }
+        }
+        Source::Plan(plan) => plan.cols.iter().zip(columns()).try_for_each(|(col, to)| check(&col.ty, to))?,
+        Source::Rows(_, types) => types.iter().zip(columns()).try_for_each(|(from, to)| check(from, to))?,
     }
     Ok(())
 }
