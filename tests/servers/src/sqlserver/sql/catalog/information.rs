@@ -4,7 +4,7 @@ use super::super::error::Result;
 use super::super::lookup;
 use super::super::plan::Row;
 use super::super::state::Cx;
-use super::objects::constraints_of;
+use super::constraints::constraints_of;
 use super::tables::all_columns_of;
 use super::{INT, NAME, SMALL, Source, TINY, View, int, or_null, row, small, text, tiny, visible};
 use crate::sqlserver::value::{SqlType, Value};

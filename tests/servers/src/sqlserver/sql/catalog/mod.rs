@@ -1,5 +1,6 @@
 //! Catalog views, dynamic management views and system table functions.
 
+mod constraints;
 mod dynamic;
 mod functions;
 mod information;
@@ -17,7 +18,7 @@ use super::state::{Cx, datetime_from_micros};
 use crate::sqlserver::store::catalog::{DatabaseId, Object};
 use crate::sqlserver::value::{Collation, SqlType, Value};
 
-pub(crate) use objects::constraints_of;
+pub(crate) use constraints::constraints_of;
 pub(crate) use space::used_pages;
 
 /// A view or table function whose rows are computed.

@@ -256,6 +256,19 @@ fn languages(_cx: &mut Cx<'_>, _source: &Source, _args: &[Value]) -> Result<Vec<
     Ok(vec![row![small(0), text("mdy"), tiny(7), int(0), text("us_english"), text("English"), int(1033), small(1033)]])
 }
 
+const PERMISSION_COLUMNS: &[(&str, SqlType)] = &[
+    ("class", TINY),
+    ("class_desc", DESC),
+    ("major_id", INT),
+    ("minor_id", INT),
+    ("grantee_principal_id", INT),
+    ("grantor_principal_id", INT),
+    ("type", SqlType::Char(4, crate::sqlserver::value::Collation::DEFAULT)),
+    ("permission_name", NAME),
+    ("state", CODE1),
+    ("state_desc", DESC),
+];
+
 pub(super) const VIEWS: &[View] = &[
     View {
         name: "database_principals",
@@ -296,40 +309,8 @@ pub(super) const VIEWS: &[View] = &[
         ],
         rows: server_principals,
     },
-    View {
-        name: "database_permissions",
-        schema: "sys",
-        columns: &[
-            ("class", TINY),
-            ("class_desc", DESC),
-            ("major_id", INT),
-            ("minor_id", INT),
-            ("grantee_principal_id", INT),
-            ("grantor_principal_id", INT),
-            ("type", SqlType::Char(4, crate::sqlserver::value::Collation::DEFAULT)),
-            ("permission_name", NAME),
-            ("state", CODE1),
-            ("state_desc", DESC),
-        ],
-        rows: database_permissions,
-    },
-    View {
-        name: "server_permissions",
-        schema: "sys",
-        columns: &[
-            ("class", TINY),
-            ("class_desc", DESC),
-            ("major_id", INT),
-            ("minor_id", INT),
-            ("grantee_principal_id", INT),
-            ("grantor_principal_id", INT),
-            ("type", SqlType::Char(4, crate::sqlserver::value::Collation::DEFAULT)),
-            ("permission_name", NAME),
-            ("state", CODE1),
-            ("state_desc", DESC),
-        ],
-        rows: server_permissions,
-    },
+    View { name: "database_permissions", schema: "sys", columns: PERMISSION_COLUMNS, rows: database_permissions },
+    View { name: "server_permissions", schema: "sys", columns: PERMISSION_COLUMNS, rows: server_permissions },
     View {
         name: "database_role_members",
         schema: "sys",

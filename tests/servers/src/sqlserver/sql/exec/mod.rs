@@ -7,6 +7,7 @@ mod cursor;
 mod dbcc;
 pub(crate) mod ddl;
 pub(crate) mod dml;
+mod grant;
 mod query;
 mod security;
 mod set;
@@ -344,7 +345,7 @@ fn execute(cx: &mut Cx<'_>, statement: &Stmt) -> Result<Flow> {
         Kind::Save { name } => transaction::save(cx, name),
         Kind::Use(name) => set::use_database(cx, name),
         Kind::Trigger { enable, names, table } => ddl::enable_triggers(cx, *enable, names, table.as_ref()),
-        Kind::Permission(permission) => security::permission(cx, permission),
+        Kind::Permission(permission) => grant::permission(cx, permission),
         Kind::Principal(principal) => security::principal(cx, principal),
         Kind::ExecuteAs { user, login } => security::execute_as(cx, user, *login),
         Kind::Revert => security::revert(cx),

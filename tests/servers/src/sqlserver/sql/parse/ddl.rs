@@ -4,8 +4,7 @@ use super::super::ast::{Name, TypeName};
 use super::super::error::{self, Result};
 use super::super::lexer::Tok;
 use super::super::stmt::{
-    AlterAction, AlterTable, ColumnDef, Constraint, ConstraintKind, CreateIndex, CreateTable, FkAction, Kind,
-    ObjectKind, SequenceOptions, TableElement,
+    ColumnDef, Constraint, ConstraintKind, CreateIndex, CreateTable, FkAction, Kind, SequenceOptions, TableElement,
 };
 use super::Parser;
 
@@ -145,7 +144,7 @@ impl Parser<'_> {
         }
     }
 
-    fn table_with_options(&mut self) -> Result<()> {
+    pub(super) fn table_with_options(&mut self) -> Result<()> {
         let loud = ["memory_optimized", "system_versioning", "ledger", "filetable_directory", "remote_data_archive"];
         if loud.iter().any(|k| self.is_kw_at(1, k)) {
             return Err(error::unsupported("table option").at_line(self.line()));
@@ -153,7 +152,7 @@ impl Parser<'_> {
         self.skip_parens()
     }
 
-    fn filegroup(&mut self) -> Result<()> {
+    pub(super) fn filegroup(&mut self) -> Result<()> {
         if let Tok::Str { .. } = self.peek() {
             self.advance();
             return Ok(());
@@ -168,7 +167,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn table_element(&mut self) -> Result<TableElement> {
+    pub(super) fn table_element(&mut self) -> Result<TableElement> {
         if self.is_any_kw(&["constraint", "primary", "unique", "check", "foreign", "default"]) {
             return self.constraint(None).map(TableElement::Constraint);
         }
@@ -208,7 +207,7 @@ impl Parser<'_> {
         None
     }
 
-    fn column_def(&mut self) -> Result<ColumnDef> {
+    pub(super) fn column_def(&mut self) -> Result<ColumnDef> {
         let mut column = ColumnDef { name: self.ident()?, ..ColumnDef::default() };
         if self.take_kw("as") {
             let start = self.start();
@@ -227,7 +226,7 @@ impl Parser<'_> {
         Ok(column)
     }
 
-    fn column_option(&mut self, column: &mut ColumnDef) -> Result<bool> {
+    pub(super) fn column_option(&mut self, column: &mut ColumnDef) -> Result<bool> {
         let Some(word) = self.word() else { return Ok(false) };
         match word.as_str() {
             "null" => {
@@ -281,7 +280,7 @@ impl Parser<'_> {
         Ok(true)
     }
 
-    fn identity_arguments(&mut self) -> Result<(i64, i64)> {
+    pub(super) fn identity_arguments(&mut self) -> Result<(i64, i64)> {
         if !self.take_op("(") {
             return Ok((1, 1));
         }
@@ -417,7 +416,7 @@ impl Parser<'_> {
     }
 
     /// INCLUDE, WHERE, WITH and ON of an index.
-    fn index_tail(&mut self, index: &mut CreateIndex) -> Result<()> {
+    pub(super) fn index_tail(&mut self, index: &mut CreateIndex) -> Result<()> {
         loop {
             if self.is_kw("include") && self.is_op_at(1, "(") {
                 self.advance();
@@ -440,7 +439,7 @@ impl Parser<'_> {
         }
     }
 
-    fn index_options(&mut self, index: &mut CreateIndex) -> Result<()> {
+    pub(super) fn index_options(&mut self, index: &mut CreateIndex) -> Result<()> {
         let mut ahead = 0;
         while !self.is_op_at(ahead, ")") && self.token(ahead).tok != Tok::End {
             let on = self.is_op_at(ahead + 1, "=") && self.is_kw_at(ahead + 2, "on");
@@ -454,224 +453,9 @@ impl Parser<'_> {
         }
         self.skip_parens()
     }
-
-    pub(super) fn alter(&mut self) -> Result<Kind> {
-        let start = self.start();
-        self.expect_kw("alter")?;
-        let Some(word) = self.word() else { return Err(self.unexpected()) };
-        match word.as_str() {
-            "table" => self.alter_table(),
-            "view" | "proc" | "procedure" | "function" | "trigger" => self.module(start, true, false),
-            "index" => self.alter_index(),
-            "schema" => {
-                self.advance();
-                let schema = self.ident()?;
-                self.expect_kw("transfer")?;
-                if self.take_kw("object") || self.take_kw("type") {
-                    self.expect_op("::")?;
-                }
-                Ok(Kind::AlterSchema { schema, object: self.name()? })
-            }
-            "database" => {
-                self.advance();
-                if self.is_kw("scoped") {
-                    return Err(error::unsupported("ALTER DATABASE SCOPED CONFIGURATION").at_line(self.line()));
-                }
-                let name = if self.take_kw("current") { String::new() } else { self.ident()? };
-                let from = self.start();
-                self.skip_statement();
-                Ok(Kind::AlterDatabase { name, text: self.text_from(from) })
-            }
-            "login" | "user" | "role" | "server" => self.alter_principal(),
-            "authorization" => Err(error::unsupported("ALTER AUTHORIZATION").at_line(self.line())),
-            _ => Err(self.unexpected()),
-        }
-    }
-
-    fn alter_index(&mut self) -> Result<Kind> {
-        self.advance();
-        let index = if self.take_kw("all") { None } else { Some(self.ident()?) };
-        self.expect_kw("on")?;
-        let table = self.name()?;
-        let Some(action) = self.word() else { return Err(self.unexpected()) };
-        if !["rebuild", "reorganize", "disable"].contains(&action.as_str()) {
-            return Err(self.unexpected());
-        }
-        self.advance();
-        if self.is_kw("with") && self.is_op_at(1, "(") {
-            self.advance();
-            self.skip_parens()?;
-        }
-        Ok(Kind::AlterIndex { index, table, action })
-    }
-
-    fn alter_table(&mut self) -> Result<Kind> {
-        self.expect_kw("table")?;
-        let name = self.name()?;
-        let action = self.alter_action()?;
-        Ok(Kind::AlterTable(Box::new(AlterTable { name, action })))
-    }
-
-    fn alter_action(&mut self) -> Result<AlterAction> {
-        let mut check = None;
-        if self.is_kw("with") && (self.is_kw_at(1, "check") || self.is_kw_at(1, "nocheck")) {
-            check = Some(self.is_kw_at(1, "check"));
-            self.at += 2;
-        }
-        if self.take_kw("add") {
-            let elements = self.list(Self::table_element)?;
-            return Ok(AlterAction::Add { elements, check });
-        }
-        if self.is_any_kw(&["check", "nocheck"]) && self.is_kw_at(1, "constraint") {
-            let enable = self.is_kw("check");
-            self.at += 2;
-            let names = if self.take_kw("all") { Vec::new() } else { self.list(Self::ident)? };
-            return Ok(AlterAction::Check { enable, trust: check == Some(true), names });
-        }
-        if self.take_kw("drop") {
-            return self.alter_drop();
-        }
-        if self.take_kws(&["alter", "column"]) {
-            return self.alter_column();
-        }
-        if self.is_any_kw(&["enable", "disable"]) && self.is_kw_at(1, "trigger") {
-            let enable = self.is_kw("enable");
-            self.at += 2;
-            let names = if self.take_kw("all") { Vec::new() } else { self.list(Self::ident)? };
-            return Ok(AlterAction::Trigger { enable, names });
-        }
-        if self.take_kw("rebuild") {
-            if self.is_kw("with") {
-                self.advance();
-                self.skip_parens()?;
-            }
-            return Ok(AlterAction::Rebuild);
-        }
-        if self.take_kw("set") {
-            if !self.is_kw_at(1, "lock_escalation") {
-                return Err(error::unsupported("ALTER TABLE SET").at_line(self.line()));
-            }
-            self.skip_parens()?;
-            return Ok(AlterAction::SetLockEscalation);
-        }
-        if self.take_kw("switch") {
-            if self.is_kw("partition") {
-                return Err(error::unsupported("SWITCH PARTITION").at_line(self.line()));
-            }
-            self.expect_kw("to")?;
-            let target = self.name()?;
-            return Ok(AlterAction::Switch { target });
-        }
-        Err(self.unexpected())
-    }
-
-    fn alter_column(&mut self) -> Result<AlterAction> {
-        let name = self.ident()?;
-        if self.is_any_kw(&["add", "drop"]) {
-            return Err(error::unsupported("ALTER COLUMN ADD/DROP").at_line(self.line()));
-        }
-        let ty = self.type_name()?;
-        let collation = if self.take_kw("collate") { Some(self.ident()?) } else { None };
-        let nullable = if self.take_kws(&["not", "null"]) {
-            Some(false)
-        } else if self.take_kw("null") {
-            Some(true)
-        } else {
-            None
-        };
-        Ok(AlterAction::AlterColumn { name, ty, nullable, collation })
-    }
-
-    fn alter_drop(&mut self) -> Result<AlterAction> {
-        let (mut columns, mut constraints) = (Vec::new(), Vec::new());
-        let mut column_mode = false;
-        loop {
-            if self.take_kw("column") {
-                column_mode = true;
-            } else if self.take_kw("constraint") {
-                column_mode = false;
-            }
-            let if_exists = self.take_kws(&["if", "exists"]);
-            let name = self.ident()?;
-            if column_mode {
-                columns.push((name, if_exists));
-            } else {
-                constraints.push((name, if_exists));
-            }
-            if self.is_kw("with") && self.is_op_at(1, "(") {
-                self.advance();
-                self.skip_parens()?;
-            }
-            if !self.take_op(",") {
-                return Ok(AlterAction::DropItems { columns, constraints });
-            }
-        }
-    }
-
-    pub(super) fn drop(&mut self) -> Result<Kind> {
-        self.expect_kw("drop")?;
-        let Some(word) = self.word() else { return Err(self.unexpected()) };
-        let kind = match word.as_str() {
-            "table" => ObjectKind::Table,
-            "view" => ObjectKind::View,
-            "proc" | "procedure" => ObjectKind::Procedure,
-            "function" => ObjectKind::Function,
-            "trigger" => ObjectKind::Trigger,
-            "schema" => ObjectKind::Schema,
-            "sequence" => ObjectKind::Sequence,
-            "synonym" => ObjectKind::Synonym,
-            "type" => ObjectKind::Type,
-            "login" => ObjectKind::Login,
-            "user" => ObjectKind::User,
-            "role" => ObjectKind::Role,
-            "server" if self.is_kw_at(1, "role") => {
-                self.advance();
-                ObjectKind::ServerRole
-            }
-            "index" => return self.drop_index(),
-            "database" => {
-                self.advance();
-                let if_exists = self.take_kws(&["if", "exists"]);
-                return Ok(Kind::DropDatabase { if_exists, names: self.list(Self::ident)? });
-            }
-            "statistics" => {
-                self.skip_statement();
-                return Ok(Kind::UpdateStatistics);
-            }
-            _ => return Err(self.unexpected()),
-        };
-        self.advance();
-        let if_exists = self.take_kws(&["if", "exists"]);
-        let names = self.list(Self::name)?;
-        Ok(Kind::Drop { kind, if_exists, names })
-    }
-
-    fn drop_index(&mut self) -> Result<Kind> {
-        self.advance();
-        let if_exists = self.take_kws(&["if", "exists"]);
-        let items = self.list(|p| {
-            let name = p.name()?;
-            if p.take_kw("on") {
-                let table = p.name()?;
-                if p.is_kw("with") {
-                    p.advance();
-                    p.skip_parens()?;
-                }
-                return Ok((name.base().to_owned(), table));
-            }
-            // The old form names the table first.
-            let mut parts = name.parts.clone();
-            let index = parts.pop().unwrap_or_default();
-            if parts.is_empty() {
-                return Err(p.unexpected());
-            }
-            Ok((index, Name { parts }))
-        })?;
-        Ok(Kind::DropIndex { if_exists, items })
-    }
 }
 
-fn blank_index(name: String) -> CreateIndex {
+pub(super) fn blank_index(name: String) -> CreateIndex {
     CreateIndex {
         name,
         table: Name::default(),

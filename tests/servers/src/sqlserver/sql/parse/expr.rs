@@ -253,21 +253,8 @@ impl Parser<'_> {
         if !self.is_op_at(1, "(") || !self.starts_query() {
             return false;
         }
-        // Find what follows the inner group.
-        let mut depth = 0;
-        let mut ahead = 1;
-        loop {
-            match &self.token(ahead).tok {
-                Tok::Op("(") => depth += 1,
-                Tok::Op(")") => depth -= 1,
-                Tok::End => return false,
-                _ => {}
-            }
-            ahead += 1;
-            if depth == 0 {
-                return ["union", "except", "intersect"].iter().any(|k| self.is_kw_at(ahead, k));
-            }
-        }
+        self.behind_parens(1)
+            .is_some_and(|ahead| ["union", "except", "intersect"].iter().any(|k| self.is_kw_at(ahead, k)))
     }
 
     fn word_primary(&mut self, text: &str, quoted: bool) -> Result<Expr> {

@@ -1,13 +1,17 @@
 //! Recursive-descent parser of T-SQL (see docs/adr/0003-test-sql-server.md for why it is an own one).
 
+mod alter;
+mod cursor;
 mod ddl;
 mod dml;
+mod exec;
 mod expr;
 mod keywords;
 mod module;
 mod principal;
 mod query;
 mod statement;
+mod table;
 
 use super::api::SqlError;
 use super::ast::{Expr, Name, TypeName};
@@ -164,6 +168,24 @@ impl<'a> Parser<'a> {
 
     fn is_op_at(&self, ahead: usize, op: &str) -> bool {
         matches!(&self.token(ahead).tok, Tok::Op(o) if *o == op)
+    }
+
+    /// How far ahead the token behind a group in parentheses stands whose first token stands `ahead`; none if the group
+    /// does not end.
+    fn behind_parens(&self, mut ahead: usize) -> Option<usize> {
+        let mut depth = 0;
+        loop {
+            match &self.token(ahead).tok {
+                Tok::Op("(") => depth += 1,
+                Tok::Op(")") => depth -= 1,
+                Tok::End => return None,
+                _ => {}
+            }
+            ahead += 1;
+            if depth == 0 {
+                return Some(ahead);
+            }
+        }
     }
 
     fn take_op(&mut self, op: &str) -> bool {
