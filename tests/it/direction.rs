@@ -20,7 +20,7 @@ fn allowed() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
 }
 
 /// Registry crates that `contract` may use: no I/O, no clock, no randomness, no async runtime.
-const CONTRACT_CRATES: [&str; 6] = ["num-bigint", "serde", "serde_json", "serde_norway", "sha2", "thiserror"];
+const CONTRACT_CRATES: [&str; 5] = ["num-bigint", "serde_json", "serde_norway", "sha2", "thiserror"];
 
 /// A member with its dependencies: `(name, [(dependency, is a test dependency)])`.
 type Member = (String, Vec<(String, bool)>);

@@ -10,7 +10,7 @@ use contract::lineage::lineage_id;
 use contract::manifest::{Plan, Strategy};
 use contract::mapping::{AdmittedColumn, MappedColumn, admit_target};
 use contract::port::source::SourceAdmission;
-use contract::port::target::{OperationIdentity, StageColumn, TargetObservation, TargetTable};
+use contract::port::target::{OperationIdentity, StageColumn, TableName, TargetObservation, TargetTable};
 use contract::raw::marker::{legacy_binding, marker, window_fingerprint};
 use contract::target_layout;
 use contract::transaction::{self, Invocation, PhysicalTarget};
@@ -18,7 +18,7 @@ use contract::transaction::{self, Invocation, PhysicalTarget};
 use crate::frozen::Frozen;
 
 /// The target admits the transfer: catalog, grants, table. Returns the observed table.
-pub(crate) fn target<'a>(plan: &Plan, seen: &'a TargetObservation) -> Result<&'a TargetTable, Refusal> {
+pub(crate) fn target(seen: &TargetObservation) -> Result<&TargetTable, Refusal> {
     if let Some(grant) = seen.missing_grants.first() {
         // The catalog's own tables are named too when they are missing, so that is looked at first.
         if seen.catalog_faults.is_empty() && seen.table.is_some() {
@@ -36,7 +36,6 @@ pub(crate) fn target<'a>(plan: &Plan, seen: &'a TargetObservation) -> Result<&'a
             "the state catalog is missing or not the printed one: a DBA runs `native-transfer target-catalog print` once",
         ));
     }
-    let _ = plan;
     seen.table.as_ref().ok_or_else(|| {
         Refusal::new(
             "native_transfer.target_table_missing",
@@ -67,7 +66,7 @@ pub(crate) fn freeze(
     source: &SourceAdmission,
     started_at: String,
 ) -> Result<Frozen, Refusal> {
-    let table = target(plan, seen)?;
+    let table = target(seen)?;
     let (mapped, layout) = columns(plan, source, table)?;
     let stage_columns: Vec<StageColumn> = mapped
         .iter()
@@ -134,12 +133,7 @@ fn operation(
     seen: &TargetObservation,
     table: &TargetTable,
 ) -> Result<OperationIdentity, Refusal> {
-    let process = format!("{}.{}", table.name.schema, table.name.table);
-    let partition = plan.window().map_or_else(
-        || "full".to_string(),
-        |window| format!("{}/{}", window.start().isoformat(), window.end().isoformat()),
-    );
-    let invocation = Invocation::new(run_id, &process, &partition)?;
+    let invocation = invocation(plan, run_id, &table.name)?;
     let binding_id =
         seen.registry_binding.unwrap_or_else(|| transaction::binding_id(&table.name.schema, &table.name.table));
     let [server_name, machine_name, instance_name, replica_name] = seen.server_names.clone();
@@ -174,9 +168,8 @@ fn operation(
     })
 }
 
-/// The invocation of a frozen run, for the recovery plan.
-pub(crate) fn invocation(plan: &Plan, run_id: &str, frozen: &Frozen) -> Result<Invocation, Refusal> {
-    let table = &frozen.request.table;
+/// The invocation of a run: who asks for which part of which table.
+pub(crate) fn invocation(plan: &Plan, run_id: &str, table: &TableName) -> Result<Invocation, Refusal> {
     let partition = plan.window().map_or_else(
         || "full".to_string(),
         |window| format!("{}/{}", window.start().isoformat(), window.end().isoformat()),

@@ -155,7 +155,7 @@ pub(crate) fn authority<T: Target, W: World>(
     };
     let positive = |value: i64| u64::try_from(value).map_err(|_| records::invalid());
     let operation = Operation {
-        invocation: admit::invocation(&context.plan, &context.run_id, frozen)?,
+        invocation: admit::invocation(&context.plan, &context.run_id, &frozen.request.table)?,
         target_identity: o.target_identity,
         route_fingerprint: o.route_fingerprint,
         load_id: o.load_id.clone(),

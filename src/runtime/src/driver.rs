@@ -190,7 +190,7 @@ impl<F: SourceFactory, T: Target, W: World> Driver<F, T, W> {
         let context = &self.context;
         let request = context.plan.target_request();
         let seen = context.target.observe(&request).await?;
-        admit::target(&context.plan, &seen)?;
+        admit::target(&seen)?;
         space::admit_spool(&context.plan.limits, context.spool.free_bytes()?)?;
         let room = context.target.capacity(&request).await?;
         space::admit_target(&context.plan.limits, &room)?;

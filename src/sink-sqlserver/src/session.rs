@@ -1,7 +1,9 @@
 //! One connection: opened with its defaults fixed, every call under a deadline, its identity checked (design.md 3.6).
 
+use std::fs::File;
 use std::io::Write;
-use std::sync::Arc;
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use contract::error::PortError;
@@ -10,7 +12,7 @@ use mssql_tds::connection::tds_client::{ExecuteOptions, ResultSet, StatementResu
 use mssql_tds::connection_provider::tds_connection_provider::TdsConnectionProvider;
 use mssql_tds::core::{EncryptionOptions, EncryptionSetting};
 use mssql_tds::datatypes::column_values::ColumnValues;
-use tempfile::NamedTempFile;
+use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::error::{SessionError, refuse};
 use crate::options::ConnectOptions;
@@ -36,14 +38,13 @@ pub(crate) type Row = Vec<Cell>;
 pub(crate) struct Session {
     pub(crate) client: TdsClient,
     recoveries: u32,
-    /// Keeps the pinned certificate's file alive as long as the session.
-    _pin: Arc<NamedTempFile>,
+    _pin: Pin,
 }
 
 impl Session {
     /// Connects: own TLS verification, then the crate's connection pinned to the verified certificate, then login.
     pub(crate) async fn open(options: &ConnectOptions, application_name: &str) -> Result<Self, PortError> {
-        let pin = Arc::new(pin_file(&tls::verified_leaf(options).await?)?);
+        let pin = Pin::of(&tls::verified_leaf(options).await?)?;
         let mut context = ClientContext::with_data_source(&format!("tcp:{},{}", options.host, options.port));
         context.application_name = application_name.to_string();
         context.user_name = options.user.clone();
@@ -62,7 +63,7 @@ impl Session {
             mode: EncryptionSetting::Required,
             trust_server_certificate: false,
             host_name_in_cert: None,
-            server_certificate: Some(pin.path().to_path_buf()),
+            server_certificate: Some(pin.path()),
         };
         let data_source = context.data_source.clone();
         let provider = TdsConnectionProvider::new();
@@ -154,17 +155,30 @@ impl Session {
     }
 }
 
-fn pin_file(leaf: &[u8]) -> Result<NamedTempFile, PortError> {
-    let write = || -> std::io::Result<NamedTempFile> {
-        let mut file = tempfile::Builder::new().prefix("native-transfer-pin-").suffix(".der").tempfile()?;
-        file.write_all(leaf)?;
-        file.flush()?;
-        Ok(file)
-    };
-    write().map_err(|e| {
-        refuse("native_transfer.worker_files_unavailable", "a temporary file cannot be written: check TMPDIR")
+/// The pinned certificate as a file, which is the only form in which mssql-tds takes it. The file is in memory and has no
+/// name in a file system: it is gone with the process however that ends, and needs no writable folder.
+struct Pin(File);
+
+impl Pin {
+    fn of(leaf: &[u8]) -> Result<Pin, PortError> {
+        let written = || -> std::io::Result<File> {
+            let mut file = File::from(memfd_create("native-transfer-pin", MemfdFlags::CLOEXEC)?);
+            file.write_all(leaf)?;
+            Ok(file)
+        };
+        written().map(Pin).map_err(|e| {
+            refuse(
+                "native_transfer.worker_files_unavailable",
+                "a file in memory cannot be made: check the limits of open files and memory",
+            )
             .caused_by(e)
-    })
+        })
+    }
+
+    /// Where this process, and no other, can open the file, as long as the pin lives.
+    fn path(&self) -> PathBuf {
+        format!("/proc/self/fd/{}", self.0.as_raw_fd()).into()
+    }
 }
 
 fn login_error(error: &mssql_tds::error::Error) -> PortError {
@@ -216,5 +230,26 @@ impl Cell {
     /// The digest of a cell that holds hex of either case.
     pub(crate) fn digest(&self) -> Result<contract::digest::Digest, SessionError> {
         self.text()?.to_ascii_lowercase().parse().map_err(|_| SessionError::Shape("a digest was expected in an answer"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Pin;
+
+    #[test]
+    fn a_pin_can_be_read_and_stands_in_no_folder() {
+        let leaf = [0x30, 0x03, 0x02, 0x01, 0x05];
+        let pin = Pin::of(&leaf).expect("a pin");
+        // Twice: each opening starts at the beginning.
+        for _ in 0..2 {
+            assert_eq!(std::fs::read(pin.path()).expect("a file"), leaf);
+        }
+        let name = std::fs::read_link(pin.path()).expect("a link");
+        assert_eq!(name.to_str(), Some("/memfd:native-transfer-pin (deleted)"));
+        assert!(!name.exists());
+        let path = pin.path();
+        drop(pin);
+        assert_ne!(std::fs::read_link(path).ok(), Some(name));
     }
 }

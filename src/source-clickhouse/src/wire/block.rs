@@ -7,7 +7,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::error::{Result, WireError};
 use super::frame::{FrameBuffers, Frames};
 use super::shape::{Layout, Shape, ShapeColumn};
-use super::stream::Wire;
+use super::stream::{Pieces, Wire};
 
 // Fixed-width columns are copied as memory: the wire is little-endian, and so must the machine be.
 #[cfg(target_endian = "big")]

@@ -12,7 +12,7 @@ use super::frame::FrameBuffers;
 use super::protocol::{CLIENT_REVISION, client, server};
 use super::query::{self, Query, ResultBound};
 use super::shape::Shape;
-use super::stream::Wire;
+use super::stream::{Pieces, Wire};
 
 /// Bound of names, zones and versions in a hello.
 const NAME_LIMIT_BYTES: usize = 1024;

@@ -12,7 +12,7 @@ use cityhash_rs::cityhash_102_128;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::error::{Result, WireError};
-use super::stream::Wire;
+use super::stream::{Pieces, Wire};
 
 const CHECKSUM_BYTES: usize = 16;
 const HEADER_BYTES: usize = 9;
@@ -41,25 +41,6 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Frames<'a, S> {
     pub(crate) fn start(wire: &'a mut Wire<S>, buffers: &'a mut FrameBuffers, allowance: usize) -> Self {
         buffers.plain.clear();
         Frames { wire, buffers, position: 0, allowance }
-    }
-
-    /// The rest of the current frame; never empty after [`Frames::refill`].
-    pub(crate) fn rest(&self) -> &[u8] {
-        &self.buffers.plain[self.position..]
-    }
-
-    /// Marks `count` bytes of [`Frames::rest`] as read.
-    pub(crate) fn advance(&mut self, count: usize) {
-        self.position += count;
-    }
-
-    /// Reads the next frame if the current one is used up.
-    pub(crate) async fn refill(&mut self) -> Result<()> {
-        while self.position == self.buffers.plain.len() {
-            self.next_frame().await?;
-            self.position = 0;
-        }
-        Ok(())
     }
 
     /// Whether the block's frames hold nothing beyond what was read.
@@ -100,40 +81,22 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Frames<'a, S> {
         }
         Ok(())
     }
+}
 
-    pub(crate) async fn u8(&mut self) -> Result<u8> {
-        self.refill().await?;
-        let byte = self.buffers.plain[self.position];
-        self.position += 1;
-        Ok(byte)
+impl<S: AsyncRead + AsyncWrite + Unpin> Pieces for Frames<'_, S> {
+    fn rest(&self) -> &[u8] {
+        &self.buffers.plain[self.position..]
     }
 
-    /// A LEB128 number of at most 64 bits.
-    pub(crate) async fn varint(&mut self) -> Result<u64> {
-        let mut value = 0_u64;
-        for shift in (0..64).step_by(7) {
-            let byte = self.u8().await?;
-            let part = u64::from(byte & 0x7f);
-            if shift == 63 && part > 1 {
-                return Err(WireError::Malformed("a number exceeds 64 bits"));
-            }
-            value |= part << shift;
-            if byte & 0x80 == 0 {
-                return Ok(value);
-            }
-        }
-        Err(WireError::Malformed("a number exceeds 64 bits"))
+    fn advance(&mut self, count: usize) {
+        self.position += count;
     }
 
-    /// Fills `out` completely, over as many frames as it takes.
-    pub(crate) async fn exact(&mut self, mut out: &mut [u8]) -> Result<()> {
-        while !out.is_empty() {
-            self.refill().await?;
-            let take = out.len().min(self.rest().len());
-            let (now, later) = out.split_at_mut(take);
-            now.copy_from_slice(&self.rest()[..take]);
-            self.position += take;
-            out = later;
+    /// Reads the next frame if the current one is used up.
+    async fn refill(&mut self) -> Result<()> {
+        while self.position == self.buffers.plain.len() {
+            self.next_frame().await?;
+            self.position = 0;
         }
         Ok(())
     }

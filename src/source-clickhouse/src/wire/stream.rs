@@ -21,6 +21,85 @@ pub(crate) struct Wire<S> {
     deadline: Option<Instant>,
 }
 
+/// Bytes that come piece by piece: from the socket, or out of the frames of a block.
+pub(crate) trait Pieces {
+    /// What is at hand and was not read yet; never empty after [`Pieces::refill`].
+    fn rest(&self) -> &[u8];
+
+    /// Marks `count` bytes of [`Pieces::rest`] as read.
+    fn advance(&mut self, count: usize);
+
+    /// Gets the next piece if all that is at hand was read.
+    async fn refill(&mut self) -> Result<()>;
+
+    async fn u8(&mut self) -> Result<u8> {
+        self.refill().await?;
+        let byte = self.rest()[0];
+        self.advance(1);
+        Ok(byte)
+    }
+
+    /// A LEB128 number of at most 64 bits.
+    async fn varint(&mut self) -> Result<u64> {
+        let mut value = 0_u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.u8().await?;
+            let part = u64::from(byte & 0x7f);
+            if shift == 63 && part > 1 {
+                return Err(WireError::Malformed("a number exceeds 64 bits"));
+            }
+            value |= part << shift;
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+        Err(WireError::Malformed("a number exceeds 64 bits"))
+    }
+
+    /// Fills `out` completely, over as many pieces as it takes.
+    async fn exact(&mut self, mut out: &mut [u8]) -> Result<()> {
+        while !out.is_empty() {
+            self.refill().await?;
+            let take = out.len().min(self.rest().len());
+            let (now, later) = out.split_at_mut(take);
+            now.copy_from_slice(&self.rest()[..take]);
+            self.advance(take);
+            out = later;
+        }
+        Ok(())
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Pieces for Wire<S> {
+    fn rest(&self) -> &[u8] {
+        &self.buffer[self.start..self.end]
+    }
+
+    fn advance(&mut self, count: usize) {
+        self.start += count;
+    }
+
+    /// Time is counted only here, so a caller that does not ask cannot run into silence.
+    async fn refill(&mut self) -> Result<()> {
+        if self.start < self.end {
+            return Ok(());
+        }
+        let wait_until = self.wait_until();
+        let read = timeout_at(wait_until, self.socket.read(&mut self.buffer)).await;
+        match read {
+            Err(_) if self.deadline == Some(wait_until) => Err(WireError::Deadline),
+            Err(_) => Err(WireError::Silence),
+            Ok(Err(error)) => Err(WireError::Io(error)),
+            Ok(Ok(0)) => Err(WireError::Closed),
+            Ok(Ok(read)) => {
+                self.start = 0;
+                self.end = read;
+                Ok(())
+            }
+        }
+    }
+}
+
 impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     pub(crate) fn new(socket: S, silence: Duration) -> Self {
         Wire {
@@ -43,68 +122,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         self.end - self.start
     }
 
-    /// Waits for more bytes. Time is counted only here, so a caller that does not ask cannot run into silence.
-    async fn fill(&mut self) -> Result<()> {
-        let wait_until = self.wait_until();
-        let read = timeout_at(wait_until, self.socket.read(&mut self.buffer)).await;
-        match read {
-            Err(_) if self.deadline == Some(wait_until) => Err(WireError::Deadline),
-            Err(_) => Err(WireError::Silence),
-            Ok(Err(error)) => Err(WireError::Io(error)),
-            Ok(Ok(0)) => Err(WireError::Closed),
-            Ok(Ok(read)) => {
-                self.start = 0;
-                self.end = read;
-                Ok(())
-            }
-        }
-    }
-
     /// The nearer of the deadline and the limit of silence from now.
     fn wait_until(&self) -> Instant {
         let silent = Instant::now() + self.silence;
         self.deadline.map_or(silent, |deadline| deadline.min(silent))
-    }
-
-    pub(crate) async fn u8(&mut self) -> Result<u8> {
-        if self.start == self.end {
-            self.fill().await?;
-        }
-        let byte = self.buffer[self.start];
-        self.start += 1;
-        Ok(byte)
-    }
-
-    /// A LEB128 number of at most 64 bits.
-    pub(crate) async fn varint(&mut self) -> Result<u64> {
-        let mut value = 0_u64;
-        for shift in (0..64).step_by(7) {
-            let byte = self.u8().await?;
-            let part = u64::from(byte & 0x7f);
-            if shift == 63 && part > 1 {
-                return Err(WireError::Malformed("a number exceeds 64 bits"));
-            }
-            value |= part << shift;
-            if byte & 0x80 == 0 {
-                return Ok(value);
-            }
-        }
-        Err(WireError::Malformed("a number exceeds 64 bits"))
-    }
-
-    /// Fills `out` completely.
-    pub(crate) async fn exact(&mut self, mut out: &mut [u8]) -> Result<()> {
-        while !out.is_empty() {
-            if self.start == self.end {
-                self.fill().await?;
-            }
-            let take = out.len().min(self.pending());
-            let (now, later) = out.split_at_mut(take);
-            now.copy_from_slice(&self.buffer[self.start..self.start + take]);
-            self.start += take;
-            out = later;
-        }
-        Ok(())
     }
 
     pub(crate) async fn i32_le(&mut self) -> Result<i32> {
@@ -126,9 +147,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         let length = self.bounded_length(limit).await?;
         let mut left = length;
         while left > 0 {
-            if self.start == self.end {
-                self.fill().await?;
-            }
+            self.refill().await?;
             let take = left.min(self.pending());
             self.start += take;
             left -= take;
