@@ -30,6 +30,17 @@ pub(crate) fn failed(error: &PortError, exit: Exit) -> u8 {
     exit.code()
 }
 
+/// Prints why a run ended before it had an outcome: as a line on standard error, and as the outcome where that is JSON. Its
+/// state is null where it is not known. Returns the exit code.
+pub(crate) fn ended_early(error: &PortError, exit: Exit, run_id: &str, form: Output) -> u8 {
+    let code = failed(error, exit);
+    if form == Output::Json {
+        let state = (exit == Exit::Refused).then_some("Failed");
+        print(&json!({"run_id": run_id, "state": state, "exit_code": code, "error": failure(error)}).to_string());
+    }
+    code
+}
+
 /// Prints the outcome of a run and returns its exit code.
 pub(crate) fn outcome(outcome: &Outcome, form: Output) -> u8 {
     let code = outcome.end.exit_code();
@@ -41,13 +52,7 @@ pub(crate) fn outcome(outcome: &Outcome, form: Output) -> u8 {
 }
 
 fn document(outcome: &Outcome) -> Value {
-    let error = outcome.end.error().map(|error| {
-        json!({
-            "code": error.code.as_str(),
-            "message": error.message,
-            "fate": if error.fate == Fate::Unknown { "unknown" } else { "not_done" },
-        })
-    });
+    let error = outcome.end.error().map(failure);
     let mut document = json!({
         "run_id": outcome.run_id,
         "state": outcome.end.state().text(),
@@ -81,6 +86,14 @@ fn document(outcome: &Outcome) -> Value {
         _ => {}
     }
     document
+}
+
+fn failure(error: &PortError) -> Value {
+    json!({
+        "code": error.code.as_str(),
+        "message": error.message,
+        "fate": if error.fate == Fate::Unknown { "unknown" } else { "not_done" },
+    })
 }
 
 fn phase(summary: &PhaseSummary) -> Value {

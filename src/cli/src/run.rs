@@ -74,7 +74,7 @@ fn process(arguments: &RunArguments, worker: &WorkerArguments, phase: Option<Pha
     }
     let code = match ended {
         Ok(outcome) => output::outcome(&outcome, arguments.output),
-        Err(early) => output::failed(&early.error, early.exit),
+        Err(early) => output::ended_early(&early.error, early.exit, &run_id, arguments.output),
     };
     if let Some(threads) = threads {
         threads.shutdown_timeout(SHUTDOWN);

@@ -89,6 +89,10 @@ fn bad_input_is_refused_before_any_connection() {
         let ended = nobody.run(&good.replace(from, to));
         assert_eq!((ended.code, ended.refusal().as_str()), (Some(1), code), "{from} -> {to}: {ended:?}");
         assert_eq!(nobody.connected(), 0, "{from} -> {to}");
+        // A person reads it on standard error, a program in the document of the outcome.
+        assert!(ended.stderr.starts_with(&format!("{code}: ")), "{ended:?}");
+        let document = ended.json();
+        assert_eq!((&document["exit_code"], &document["state"]), (&1.into(), &"Failed".into()), "{document}");
     }
     let defaults = manifest("d", VISIBLE, FULL_REFRESH)
         .replace("            import_backend: mssql_sqlclient\n            verification_backend: target_local\n", "");
