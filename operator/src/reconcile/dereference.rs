@@ -92,7 +92,7 @@ pub async fn look(
         }
     };
     let mut seen: Vec<Pod> = pods.iter().map(|pod| pod_of(pod, &uid, state.run.as_ref(), now)).collect();
-    explain_waiting(client, namespace, &mut seen).await;
+    explain_waiting(client, namespace, &mut seen, now).await;
     let observation = Observation {
         now,
         namespace: namespace.to_owned(),
@@ -218,9 +218,20 @@ fn claim_of(claim: Option<&PersistentVolumeClaim>, uid: &str) -> Claim {
     }
 }
 
+/// What a young pod waits for passes: the volume of the pod before it, the scheduler, a first mount. After this many seconds
+/// it is told.
+const YOUNG_SECONDS: i64 = 8;
+
 /// Volumes and Secrets that cannot be mounted show in events alone. They are for people: a failure to read them is not one.
-async fn explain_waiting(client: &Client, namespace: &str, pods: &mut [Pod]) {
-    for pod in pods.iter_mut().filter(|pod| pod.life == Life::Pending(None)) {
+async fn explain_waiting(client: &Client, namespace: &str, pods: &mut [Pod], now: i64) {
+    for pod in pods.iter_mut().filter(|pod| matches!(pod.life, Life::Pending(_))) {
+        if now < pod.created_at.saturating_add(YOUNG_SECONDS) {
+            pod.life = Life::Pending(None);
+            continue;
+        }
+        if pod.life != Life::Pending(None) {
+            continue;
+        }
         let events: Api<Event> = Api::namespaced(client.clone(), namespace);
         let about = ListParams::default().fields(&format!("involvedObject.uid={}", pod.uid)).limit(EVENTS_MAX);
         match call("list events of a pod", events.list(&about)).await {
