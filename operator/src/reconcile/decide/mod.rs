@@ -17,6 +17,8 @@ pub mod state;
 
 #[cfg(test)]
 mod sim;
+#[cfg(test)]
+mod tests;
 
 use observation::{Claim, Death, Life, Observation, Rejection, Trouble};
 use state::{Cancel, State, Worker};
