@@ -80,7 +80,7 @@ fn is_ended(life: &Life, code: i32) -> bool {
 
 #[test]
 fn a_container_that_the_kubelet_saw_end_is_dead_whatever_the_phase_says() {
-    let rows: [(&str, Option<&str>, i32, &str, Option<i64>, Option<&str>); 10] = [
+    let rows = [
         ("Failed", None, 137, "OOMKilled", None, None),
         ("Failed", None, 9, "OOMKilled", None, None),
         ("Failed", None, 137, "Error", None, None),

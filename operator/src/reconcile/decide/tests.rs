@@ -172,7 +172,7 @@ fn line_2_one_target_is_used_by_one_transfer_after_the_other() {
     let admit = decide(&look);
     store(&mut look, &admit);
     end(&mut look, ended(), Some(receipt(WorkerPhase::Admit, 0, "Planned", None, Custody::None)));
-    // The step back to an ungranted intent: `end` has granted it in the same decision only without competitors.
+    // Back to before the grant, which the same decision gave because nobody else was there.
     look.pods.clear();
     if let Some(worker) = look.state.run.as_mut().and_then(|run| run.worker.as_mut()) {
         worker.granted = false;
@@ -297,7 +297,7 @@ fn line_4_a_silent_end_is_asked_of_the_journal() {
 #[test]
 fn line_4_what_the_journal_says_decides_the_next_pod() {
     let no_run = Some("mssql_native.recovery_identity_invalid");
-    let rows: [(WorkerPhase, u8, &str, Option<&str>, Custody, WorkerPhase, bool); 6] = [
+    let rows = [
         (WorkerPhase::Extract, 1, "", no_run, Custody::None, WorkerPhase::Extract, false),
         (WorkerPhase::Extract, 0, "Planned", None, Custody::None, WorkerPhase::Extract, false),
         (WorkerPhase::Extract, 0, "Extracting", None, Custody::Held, WorkerPhase::Extract, true),

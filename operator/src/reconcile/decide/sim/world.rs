@@ -372,10 +372,10 @@ impl World {
             Step::CreatePod(worker) => self.create(worker.id),
             Step::StopPod { uid, only_unstarted, .. } => {
                 let found = self.pods.iter().position(|pod| pod.object && pod.uid == *uid);
-                if let Some(at) = found {
-                    if !*only_unstarted || self.pods[at].process == Process::Waiting {
-                        self.delete(at);
-                    }
+                if let Some(at) = found
+                    && (!*only_unstarted || self.pods[at].process == Process::Waiting)
+                {
+                    self.delete(at);
                 }
             }
             Step::ReleasePod { uid, .. } => {
