@@ -6,6 +6,7 @@
 //! more.
 
 mod engine;
+mod objects;
 mod world;
 
 use std::time::{Duration, Instant};

@@ -2,86 +2,12 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::super::observation::{Claim, Competitor, Death, Life, Observation, Pod, Receipt, Wish};
-use super::super::state::{Outcome, Run, State, WorkerId};
+use super::super::observation::{Claim, Competitor, Observation, Pod, Wish};
+use super::super::state::{Outcome, State, WorkerId};
 use super::super::{Decision, Step, decide};
 use super::engine::{self, Attempt, Journal};
+use super::objects::{Process, SimClaim, SimPod, rules};
 use crate::crd::status::WorkerPhase;
-
-/// The process of a pod, as it really is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Process {
-    Waiting,
-    Alive,
-    Ended,
-}
-
-#[derive(Debug, Clone)]
-struct SimPod {
-    token: String,
-    id: WorkerId,
-    uid: String,
-    template: String,
-    created_at: i64,
-    /// The object exists.
-    object: bool,
-    unread: bool,
-    deleting: bool,
-    /// Its node answers.
-    reachable: bool,
-    process: Process,
-    ever_started: bool,
-    /// Its container was lost by a kubelet that was down.
-    lost: bool,
-    claimed: bool,
-    terminated: bool,
-    message: Option<Receipt>,
-    /// A person took the object away while nobody could say whether it acts.
-    vanished: bool,
-}
-
-/// The resource's own rules over status, as the API server enforces them.
-fn rules(old: &Run, new: &Run) {
-    let (before, after) = (old.publication.outcome, new.publication.outcome);
-    if (&old.token, old.attempt) == (&new.token, new.attempt) {
-        let legal = before == after
-            || matches!(before, Outcome::NotBegun | Outcome::Intent | Outcome::RolledBack)
-                && after != Outcome::NotBegun
-            || before == Outcome::Unknown && matches!(after, Outcome::Committed | Outcome::RolledBack);
-        assert!(legal, "outcome {before:?} to {after:?}");
-    } else {
-        let known = matches!(before, Outcome::NotBegun | Outcome::RolledBack)
-            || before == Outcome::Committed && old.token != new.token;
-        assert!(known, "attempt left with outcome {before:?}");
-    }
-}
-
-impl SimPod {
-    fn name(&self) -> String {
-        format!("{}-{}-{}-{}", self.token, self.id.phase.as_str(), self.id.attempt, self.id.r#try)
-    }
-
-    fn life(&self) -> Life {
-        match self.process {
-            _ if !self.reachable => Life::Unreachable,
-            _ if self.lost => Life::Lost,
-            Process::Waiting if self.deleting => Life::Dead(Death::NeverStarted),
-            Process::Waiting => Life::Pending(None),
-            Process::Alive => Life::Running,
-            Process::Ended if self.ever_started => {
-                Life::Dead(Death::Ended { exit_code: 0, reason: String::new(), finished_at: 0 })
-            }
-            Process::Ended => Life::Dead(Death::NeverStarted),
-        }
-    }
-}
-
-#[derive(Debug, Clone)]
-struct SimClaim {
-    uid: String,
-    guarded: bool,
-    deleting: bool,
-}
 
 /// An operator process between its look and its step.
 #[derive(Debug, Clone, Default)]
