@@ -1,5 +1,6 @@
 //! `native-transfer-operator run | crd`.
 
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -41,6 +42,10 @@ fn main() -> ExitCode {
 
 fn run(options: operator::run::Options) -> Result<(), String> {
     start_logging();
+    // Which features rustls has depends on what is built beside the operator, so the provider is named and not guessed.
+    rustls::crypto::ring::default_provider()
+        .install_default()
+        .map_err(|_| "another provider of cryptography is installed in this process".to_owned())?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|error| error.to_string())?;
     let outcome = runtime.block_on(operator::run::run(options));
@@ -59,7 +64,11 @@ fn start_logging() {
         let root = metadata.target().split("::").next().unwrap_or_default();
         !SILENCED.contains(&root)
     });
-    let lines = fmt::layer().with_writer(std::io::stderr).with_target(true).with_filter(silenced);
+    let lines = fmt::layer()
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr)
+        .with_target(true)
+        .with_filter(silenced);
     // Why ignored: a second start changes nothing.
     let _ = tracing_subscriber::registry().with(levels).with(lines).try_init();
 }

@@ -342,6 +342,10 @@ pub struct RetryStatus {
     /// When the last failure was seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Time>,
+    /// How the last container that left no receipt had ended, for example OOMKilled, exit code 137.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 256))]
+    pub cause: Option<String>,
     /// Code of the last failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 256))]

@@ -113,6 +113,7 @@ fn read_run(status: &NativeTransferStatus, run: &RunStatus) -> Run {
         failure: status.retry.as_ref().map(|retry| Failure {
             code: retry.code.clone().unwrap_or_default(),
             count: small(retry.failures),
+            cause: retry.cause.clone(),
             at: retry.at.as_ref().map_or(0, seconds),
         }),
         rest: match run.result {
@@ -178,6 +179,7 @@ pub fn write(
             failures: i64::from(failure.count),
             at: Some(time(failure.at)),
             code: Some(failure.code.clone()),
+            cause: failure.cause.clone(),
         }),
         custody: run.map(|run| write_custody(owner, state, run)),
         publication: run.and_then(write_publication),
@@ -372,7 +374,8 @@ mod tests {
             committed_at: Some("t".into()),
             evidence: Some("e".repeat(64)),
         };
-        run.failure = Some(Failure { code: "x".into(), count: 3, at: 115 });
+        run.failure =
+            Some(Failure { code: "x".into(), count: 3, cause: Some("OOMKilled, exit code 137".into()), at: 115 });
         State {
             observed_generation: 4,
             epoch: 9,

@@ -22,8 +22,8 @@ pub(super) enum End<'a> {
     Receipt(&'a Receipt),
     /// Proved dead before any container started.
     NeverStarted,
-    /// Without a readable receipt: dead, or gone without proof.
-    Silent,
+    /// Without a readable receipt: dead, with the reason and exit code of its container, or gone without proof.
+    Silent(Option<(&'a str, i32)>),
 }
 
 /// The circumstances of a conclusion.
@@ -57,7 +57,7 @@ pub(super) fn conclude(run: &mut Run, epoch: &mut u64, end: End<'_>, around: Cir
     let mut turn = Turn { run, epoch: *epoch, worker, around };
     match end {
         End::NeverStarted => turn.never_started(),
-        End::Silent => turn.silent(),
+        End::Silent(container) => turn.silent(container),
         End::Receipt(receipt) => turn.receipt(receipt),
     }
 }
@@ -119,8 +119,11 @@ impl Turn<'_> {
         true
     }
 
-    fn silent(&mut self) {
+    fn silent(&mut self, container: Option<(&str, i32)>) {
         let failures = self.fail(codes::RECEIPT_MISSING);
+        if let (Some(failure), Some((reason, exit_code))) = (&mut self.run.failure, container) {
+            failure.cause = Some(format!("{reason}, exit code {exit_code}"));
+        }
         match self.worker.id.phase {
             WorkerPhase::Admit | WorkerPhase::Inspect => {
                 if !self.ends_here() {
@@ -181,7 +184,7 @@ impl Turn<'_> {
                 self.run.ended_at = Some(self.around.now);
             }
             // Said by no engine of ours: the journal is asked.
-            _ => self.silent(),
+            _ => self.silent(None),
         }
     }
 
@@ -406,8 +409,12 @@ impl Turn<'_> {
     }
 
     fn fail(&mut self, code: &str) -> u32 {
-        let count = self.run.failure.as_ref().map_or(0, |failure| failure.count).saturating_add(1);
-        self.run.failure = Some(Failure { code: code.to_owned(), count, at: self.around.now });
+        let (count, cause) = match self.run.failure.take() {
+            Some(failure) => (failure.count, failure.cause),
+            None => (0, None),
+        };
+        let count = count.saturating_add(1);
+        self.run.failure = Some(Failure { code: code.to_owned(), count, cause, at: self.around.now });
         count
     }
 

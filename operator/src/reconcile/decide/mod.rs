@@ -169,14 +169,15 @@ fn absorb(look: &Observation, state: &mut State) {
     let known = worker.uid.as_deref();
     let end = match pod {
         None if known.is_none() => return,
-        None => End::Silent,
-        Some(pod) if known.is_some_and(|uid| uid != pod.uid) => End::Silent,
+        None => End::Silent(None),
+        Some(pod) if known.is_some_and(|uid| uid != pod.uid) => End::Silent(None),
         Some(pod) => {
             worker.uid = Some(pod.uid.clone());
             worker.started |= matches!(pod.life, Life::Running | Life::Lost | Life::Dead(Death::Ended { .. }));
             match (&pod.life, &pod.receipt) {
                 (Life::Dead(Death::Ended { .. }), Some(receipt)) => End::Receipt(receipt),
-                (Life::Dead(Death::Ended { .. }), None) | (Life::Lost, _) => End::Silent,
+                (Life::Dead(Death::Ended { exit_code, reason, .. }), None) => End::Silent(Some((reason, *exit_code))),
+                (Life::Lost, _) => End::Silent(None),
                 (Life::Dead(Death::NeverStarted), _) => End::NeverStarted,
                 (Life::Pending(_) | Life::Running | Life::Unreachable, _) => return,
             }

@@ -49,7 +49,7 @@ fn within(before: &Run, run: &Run, notes: &mut Vec<Note>) {
         }
     }
     if let Some(failure) = run.failure.as_ref().filter(|failure| before.failure.as_ref() != Some(failure)) {
-        notes.push(warning("WorkerFailed", codes::explain(&failure.code)));
+        notes.push(warning("WorkerFailed", failure.explain()));
     }
     if let (None, Some(sealed)) = (&before.sealed, &run.sealed) {
         notes.push(normal("CustodySecured", format!("{} rows are sealed and verified.", sealed.rows)));

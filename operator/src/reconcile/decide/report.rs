@@ -3,7 +3,7 @@
 use super::Wait;
 use super::codes;
 use super::observation::{Life, Observation};
-use super::state::{Cancel, Condition, Custody, Outcome, Rest, Run, State, Worker};
+use super::state::{Cancel, Condition, Custody, Failure, Outcome, Rest, Run, State, Worker, explain_with};
 use crate::crd::condition::{ConditionType, Reason, Verdict};
 use crate::crd::status::{Phase, WorkerPhase};
 
@@ -194,7 +194,7 @@ fn headline(look: &Observation, run: Option<&Run>, wait: &Wait) -> Headline {
         | Wait::Stopping(_)
         | Wait::Backoff { .. }
         | Wait::Draining { .. } => match (run, &look.refused) {
-            (Some(Run { rest: Some(rest), .. }), _) => at_rest(rest),
+            (Some(Run { rest: Some(rest), failure, .. }), _) => at_rest(rest, failure.as_ref()),
             (_, Some(refused)) => Headline::going(refused.reason, refused.message.clone()),
             (Some(run), None) => underway(run, wait),
             (None, None) => Headline::going(Reason::Planning, "The spec is being taken up."),
@@ -206,18 +206,19 @@ const HELD_IN_DELETION: &str = "Rows are sealed in the target's stages and not p
                                 Nothing is published by itself any more: annotate it with transfer.dpone.io/on-delete=publish \
                                 to publish them.";
 
-fn at_rest(rest: &Rest) -> Headline {
+fn at_rest(rest: &Rest, failure: Option<&Failure>) -> Headline {
+    let explain = |code: &str| explain_with(code, failure.and_then(|failure| failure.cause.as_deref()));
     match rest {
         Rest::Succeeded => Headline::new(Verdict::True, Reason::Succeeded, "Published, recorded and cleaned up.", None),
         Rest::Failed { code } => Headline::stalled(
             Reason::ConfigurationRefused,
-            format!("{} Nothing was begun. Set spec.run.token to a new value to try again.", codes::explain(code)),
+            format!("{} Nothing was begun. Set spec.run.token to a new value to try again.", explain(code)),
         ),
         Rest::ReextractRequired { code } => Headline::stalled(
             Reason::ReextractRequired,
             format!(
                 "{} Nothing was published and nothing is left. Set spec.run.token to a new value to read the source again.",
-                codes::explain(code)
+                explain(code)
             ),
         ),
     }
@@ -236,13 +237,13 @@ fn underway(run: &Run, wait: &Wait) -> Headline {
             };
             let message = format!(
                 "{} It is repeated for ever, at most every five minutes; {} ends in a row brought nothing.",
-                codes::explain(&failure.code),
+                failure.explain(),
                 failure.count
             );
             return Headline::stalled(reason, message);
         }
         if waits {
-            return Headline::going(retry_reason(&failure.code), codes::explain(&failure.code));
+            return Headline::going(retry_reason(&failure.code), failure.explain());
         }
     }
     let Some(worker) = &run.worker else { return Headline::going(Reason::Planning, "The next step is being chosen.") };

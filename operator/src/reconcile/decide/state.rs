@@ -3,6 +3,7 @@
 //! Times are whole seconds since 1970-01-01T00:00:00Z; the core has no clock. The phase of the transfer is not among the
 //! facts: it is derived from them ([`super::report`]), so the two cannot contradict each other.
 
+use super::codes;
 use crate::crd::condition::{ConditionType, Reason, Verdict};
 use crate::crd::status::{Phase, WorkerPhase};
 
@@ -173,8 +174,25 @@ pub struct Failure {
     pub code: String,
     /// Ends of pods in a row that brought nothing further.
     pub count: u32,
+    /// How the last container that said nothing had ended, such as `OOMKilled, exit code 137`. Kept until a pod succeeds.
+    pub cause: Option<String>,
     /// When.
     pub at: i64,
+}
+
+impl Failure {
+    /// The failure as a person reads it.
+    pub fn explain(&self) -> String {
+        explain_with(&self.code, self.cause.as_deref())
+    }
+}
+
+/// A code as a person reads it, with how a container ended.
+pub fn explain_with(code: &str, cause: Option<&str>) -> String {
+    match cause {
+        Some(cause) => format!("{} A worker's container ended without a receipt: {cause}.", codes::explain(code)),
+        None => codes::explain(code),
+    }
 }
 
 /// How a run came to rest.
