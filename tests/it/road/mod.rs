@@ -3,6 +3,7 @@
 mod cuts;
 mod kills;
 mod kit;
+mod memory;
 mod moves;
 mod receipts;
 mod refusals;
