@@ -16,6 +16,7 @@ fn allowed() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
         ("operator", BTreeSet::from(["contract"])),
         ("servers", BTreeSet::new()),
         ("testkit", BTreeSet::from(["contract", "runtime", "servers"])),
+        ("e2e", BTreeSet::from(["operator", "testkit", "servers"])),
     ])
 }
 
