@@ -23,20 +23,25 @@ build: setup ## build every binary
 check: setup ## the fast part: format, lints, unit tests, vectors
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	cargo test --locked -p contract -p runtime -p journal-sqlite
+	cargo test --locked -p contract -p runtime -p journal-sqlite -p operator
 	cargo test --locked --lib -p source-clickhouse -p sink-sqlserver
 
 test: tools ## everything
 	cargo fmt --all --check
 	cargo build --workspace --all-targets --locked
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	cargo test --workspace --locked
+	@$(TESTKIT) cluster build
+	cargo test --workspace --exclude e2e --locked
+	cargo test -p testkit --test it --locked -- --ignored containerd
+	cargo test -p e2e --locked
 
-demo: tools ## move 336,776 flights and check them with foreign clients (KEEP=1 leaves the servers running)
-	cargo build --locked -p cli -p testkit
+demo: ## move 336,776 flights by the operator in a real cluster and check them with foreign clients (DEMO=cli, KEEP=1, YES=1)
+	@demo/announce.sh
+	@$(MAKE) --no-print-directory tools
+	cargo build --locked -p cli -p testkit $(if $(filter cli,$(DEMO)),,-p operator)
 	@demo/run.sh
 
-demo-down: ## end the servers of a kept demo
+demo-down: ## end what a kept demo left running
 	@demo/down.sh
 
 bench: tools ## rows/s, MB/s, CPU s per million rows, overlap and peak RSS of each stage of the road

@@ -1,5 +1,7 @@
 """The demo between its servers' start and end: load, refresh, change, replace one day, compare. Run by demo/run.sh.
 
+The two transfers go by the operator in a cluster (--cluster), or by the command line.
+
 Each step prints one line with its counts. The first expectation that fails ends the demo with exit code 1.
 """
 
@@ -9,22 +11,20 @@ import os
 import pathlib
 import secrets
 import signal
-import subprocess
 import sys
 import time
 from collections import Counter
 
 import flights
 import multiset
+from command_line import CommandLine
 from multiset import Difference, equal, same_number, select, size
+from operator_road import OperatorRoad
 from source import Source
 from target import LOADER, STAGING_SCHEMA, STATE_SCHEMA, Target
 
 MANIFESTS = pathlib.Path(__file__).parent / "manifests"
 DATABASE = "demo"
-# Names of the certificates of `testkit`; the servers listen on this machine only.
-NAME = "localhost"
-_SETTLE_SECONDS = 20
 
 
 class Steps:
@@ -41,11 +41,15 @@ class Steps:
 
 
 class Demo:
-    def __init__(self, state, native_transfer):
-        self._state, self._native_transfer = state, native_transfer
+    def __init__(self, state, native_transfer, cluster):
+        self._state, self._native_transfer = state, CommandLine(state, native_transfer)
         clickhouse, sqlserver = self._ready("clickhouse"), self._ready("sqlserver")
-        self.clickhouse = {**clickhouse, "user": "demo", "password": self._password("clickhouse")}
-        self.sqlserver = {**sqlserver, "user": "sa", "password": self._password("sqlserver"), "database": DATABASE, "name": NAME}
+        # The name that the certificates bear and that everybody connects to: pods cannot reach this machine's localhost.
+        name = cluster["host_address"] if cluster else "localhost"
+        self.clickhouse = {**clickhouse, "name": name, "user": "demo", "password": self._password("clickhouse")}
+        self.sqlserver = {**sqlserver, "name": name, "user": "sa", "password": self._password("sqlserver"), "database": DATABASE}
+        self._road = OperatorRoad(cluster, MANIFESTS) if cluster else self._native_transfer
+        self._cluster = cluster
         self._steps = Steps()
 
     def _ready(self, server):
@@ -61,17 +65,11 @@ class Demo:
         for prefix, end in ends.items():
             keys = ["host", "port", "https_port", "user", "password", "database", "ca"]
             lines += [f"{prefix}_{key.upper()}={end[key]}\n" for key in keys if key in end]
+        if self._cluster:
+            lines.append(f"KUBECONFIG={self._cluster['kubeconfig']}\n")
         file = os.open(self._state / "env", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(file, "w") as out:
             out.writelines(lines)
-
-    def _write_connection(self, end, connection):
-        folder = self._state / "connections" / end
-        folder.mkdir(parents=True)
-        values = {key: connection[key] for key in ("port", "user", "password", "database")}
-        values |= {"host": NAME, "transfer.dpone.io.role": end, "ca.crt": pathlib.Path(connection["ca"]).read_text()}
-        for key, value in values.items():
-            (folder / key).write_text(str(value))
 
     def run(self):
         source = Source(self.clickhouse)
@@ -105,7 +103,7 @@ class Demo:
         password = f"Load-{secrets.token_hex(16)}"
         target.create_table()
         target.create_loader(password)
-        script = self._command(
+        script = self._native_transfer.command(
             "target-catalog", "print", "--state-schema", STATE_SCHEMA, "--staging-schema", STAGING_SCHEMA, "--loader", LOADER
         )
         batches = target.run_script(script)
@@ -115,19 +113,18 @@ class Demo:
         if as_loader.is_sysadmin():
             raise Difference("the loader is a member of sysadmin; the demo shows what a least-privileged login can do")
         as_loader.close()
-        self._write_connection("source", {**self.clickhouse, "database": "air"})
-        self._write_connection("target", loader)
+        self._road.connect({**self.clickhouse, "database": "air"}, loader)
         self._steps.done(
             f"SQL Server {target.version()} (our test server): created dbo.flights, {batches} batches of the printed catalog, "
             f"and the login {LOADER} with the rights of docs/reference/grants.md"
         )
 
     def _refresh(self, source, target, loaded):
-        result = self._transfer("full-refresh")
+        result = self._road.transfer("full-refresh", target)
         same_number("rows that the full refresh published", len(loaded), result["rows"])
         self._steps.done(
-            f"full_refresh: {result['rows']:,} rows in {result['chunks']} chunks verified inside SQL Server and published once, "
-            f"measured import overlap {result['measured']['import_verify']['effective_parallelism']}"
+            f"full_refresh: {result['rows']:,} rows in {result['chunks']} chunks verified inside SQL Server and published once"
+            f"{result['remark']}"
         )
         expected = multiset.of_rows(loaded)
         equal("the source against the loaded rows", expected, source.rows())
@@ -156,7 +153,7 @@ class Demo:
     def _replace_day(self, target, loaded, changes):
         before = sum(map(flights.in_day, loaded))
         after = before + len(changes.inserted) - sum(map(changes.deletes, loaded))
-        result = self._transfer("one-day")
+        result = self._road.transfer("one-day", target)
         same_number("rows of the day that the transfer published", after, result["rows"])
         same_number("rows of the day that the transfer replaced", before + 1, result["replaced_rows"])
         same_number("rows of the target after the replacement", len(loaded) - before + after + 1, target.count())
@@ -204,36 +201,8 @@ class Demo:
         }
         for name, value in lines.items():
             print(f"      {name:<14} {value}")
+        self._road.show()
         print("demo: passed", flush=True)
-
-    def _transfer(self, manifest):
-        outcome = self._command(
-            "run",
-            "--file", MANIFESTS / f"{manifest}.yaml",
-            "--connections", self._state / "connections",
-            "--journal-root", self._state / "journal",
-            "--run-id", f"demo-{manifest}",
-            "--output", "json",
-        )  # fmt: skip
-        return json.loads(outcome)
-
-    def _command(self, *arguments):
-        """Runs native-transfer and returns what it prints; its messages and its progress bar go to the terminal."""
-        command = [self._native_transfer, *arguments]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-            try:
-                out, _ = process.communicate()
-            except BaseException:
-                # A transfer that is told to stop settles what it can prove; the servers wait for it.
-                process.terminate()
-                try:
-                    process.wait(_SETTLE_SECONDS)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                raise
-        if process.returncode != 0:
-            raise Difference(f"native-transfer {arguments[0]} ended with exit code {process.returncode}\n{out}".rstrip())
-        return out
 
 
 def main():
@@ -241,9 +210,11 @@ def main():
     parser.add_argument("--state", type=pathlib.Path, required=True)
     parser.add_argument("--native-transfer", type=pathlib.Path, required=True)
     parser.add_argument("--write-env", action="store_true")
+    parser.add_argument("--cluster", type=pathlib.Path, help="the line of `testkit cluster up`; without it the command line is used")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    demo = Demo(arguments.state, arguments.native_transfer)
+    cluster = json.loads(arguments.cluster.read_text()) if arguments.cluster else None
+    demo = Demo(arguments.state, arguments.native_transfer, cluster)
     if arguments.write_env:
         demo.write_env()
     try:

@@ -44,3 +44,15 @@ end_recorded() {
     rm -f "$file" 2>/dev/null || true
   done
 }
+
+# Ends the cluster of this folder, if there is one, also one whose `up` did not end.
+end_cluster() {
+  [ -d "$state/cluster" ] || return 0
+  if "$testkit" cluster down --dir "$state/cluster" 2>"$state/cluster-down.err"; then
+    ended+=("cluster")
+    rm -f "$state/cluster.ready"
+  else
+    echo "demo: the cluster in .demo/cluster was not ended: $(tail -n 1 "$state/cluster-down.err")" >&2
+    return 1
+  fi
+}

@@ -12,7 +12,7 @@ _DAY = f"time_hour >= toDateTime64('{DAY_START}', 6, 'UTC') AND time_hour < toDa
 class Source:
     def __init__(self, connection):
         self._client = clickhouse_driver.Client(
-            host=connection["host"],
+            host=connection["name"],
             port=connection["port"],
             user=connection["user"],
             password=connection["password"],
