@@ -93,6 +93,9 @@ enum KubeletAction {
 /// # Errors
 /// One line for people: what is missing or did not come up, and where its log is.
 pub fn run(arguments: Arguments) -> Result<()> {
+    // Daemons inherit it: under a narrow one containerd would unpack images that only root can enter. Secrets are written with
+    // modes of their own.
+    rustix::process::umask(rustix::fs::Mode::WGRP | rustix::fs::Mode::WOTH);
     match arguments.action {
         Action::Build => build::ensure().map(|_| ()),
         Action::Up { folder, kubeconfig, host_address } => match kubeconfig.or_else(kubeconfig_of_environment) {
