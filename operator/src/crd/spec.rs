@@ -274,8 +274,8 @@ pub struct LimitsSpec {
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq, Default)]
 #[serde(rename_all = "camelCase")]
 pub struct RetentionSpec {
-    /// How long a finished worker pod with its log stays after its receipt was read, an ISO 8601 duration; until the
-    /// run is settled and the resource is deleted or run again where absent.
+    /// How long an ended worker pod with its log stays once the run is at rest, an ISO 8601 duration; until the resource is
+    /// deleted where absent. At most three ended pods stay in any case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 32), regex(pattern = r"^P([0-9]+D)?(T([0-9]+H)?([0-9]+M)?([0-9]+S)?)?$"))]
     pub worker_pods: Option<String>,

@@ -70,6 +70,7 @@ pub async fn perform(
         }
         Step::ReleasePod { name, uid } => release(&pods, name, uid, names::RESULT_UNREAD).await,
         Step::RemovePod { name, uid } => delete(&pods, name, uid, None).await,
+        Step::GrowClaim { uid } => grow_claim(&claims, look, uid).await,
         Step::ReleaseClaim { uid } => {
             let name = names::claim(owner.uid);
             match delete(&claims, &name, uid, None).await? {
@@ -144,6 +145,15 @@ async fn create_claim(claims: &Api<PersistentVolumeClaim>, look: &Look) -> Resul
         Err(error) if error.exists() => Ok(Performed::Stale),
         answer => settle(answer.map(|_| ())),
     }
+}
+
+/// Raises what the claim asks for; whether the volume grows is its class's affair.
+async fn grow_claim(claims: &Api<PersistentVolumeClaim>, look: &Look, uid: &str) -> Result<Performed, ApiError> {
+    let Some((_, settings)) = &look.accepted else { return Ok(Performed::Stale) };
+    let size = json!({"resources": {"requests": {"storage": settings.journal_size}}});
+    let patch = Patch::Merge(json!({"metadata": {"uid": uid}, "spec": size}));
+    let name = names::claim(look.owner().uid);
+    settle(call("grow the journal's claim", claims.patch(&name, &PatchParams::default(), &patch)).await.map(|_| ()))
 }
 
 async fn create_pod(pods: &Api<Pod>, look: &Look, worker: &Worker, token: &str) -> Result<Performed, ApiError> {

@@ -12,7 +12,7 @@ use super::build::{self, Owner};
 use super::decide::observation::{Claim, Competitor, Life, Observation, Pod, Receipt, Rejection, Trouble, Wish};
 use super::decide::state::{Custody, Run, WorkerId};
 use super::validate::{self, Defaults, Settings};
-use super::{life, status};
+use super::{life, quantity, status};
 use crate::api::{ApiError, call, found};
 use crate::crd::NativeTransfer;
 use crate::crd::status::{EffectiveStatus, WorkerPhase};
@@ -81,6 +81,7 @@ pub async fn look(
             wish.attempts = u32::try_from(validated.settings.attempts).unwrap_or(1);
             wish.deadline_seconds = validated.settings.deadline.map(seconds);
             wish.backoff_seconds = seconds(validated.settings.backoff);
+            wish.retention_seconds = validated.settings.worker_pods_retention.map(seconds);
             if let Some(worker) = state.run.as_ref().and_then(|run| run.worker.as_ref()) {
                 wish.template = template(&validated.frozen, &validated.settings, worker.id.phase);
             }
@@ -103,7 +104,7 @@ pub async fn look(
         wish,
         state,
         pods: seen,
-        claim: claim_of(claim.as_ref(), &uid),
+        claim: claim_of(claim.as_ref(), &uid, accepted.as_ref().map(|(_, settings)| settings)),
         competitors: Vec::new(),
         refused: None,
         uid,
@@ -124,6 +125,7 @@ fn wish(transfer: &NativeTransfer, plan: Result<String, Rejection>) -> Wish {
         attempts: 1,
         deadline_seconds: None,
         backoff_seconds: 10,
+        retention_seconds: None,
         publish_on_delete: publish,
         plan,
         template: String::new(),
@@ -205,16 +207,20 @@ fn convert(receipt: WorkerReceipt) -> Receipt {
     }
 }
 
-fn claim_of(claim: Option<&PersistentVolumeClaim>, uid: &str) -> Claim {
+fn claim_of(claim: Option<&PersistentVolumeClaim>, uid: &str, settings: Option<&Settings>) -> Claim {
     let Some(claim) = claim else { return Claim::Absent };
     if claim.labels().get(names::TRANSFER_UID_LABEL).is_none_or(|label| label != uid) {
         return Claim::Foreign;
     }
+    let asked = claim.spec.as_ref().and_then(|spec| spec.resources.as_ref()?.requests.as_ref()?.get("storage"));
+    let asked = asked.and_then(|size| quantity::bytes(&size.0));
+    let wished = settings.and_then(|settings| quantity::bytes(&settings.journal_size));
     Claim::Present {
         uid: claim.uid().unwrap_or_default(),
         guarded: claim.finalizers().iter().any(|finalizer| finalizer == names::JOURNAL_CUSTODY),
         deleting: claim.metadata.deletion_timestamp.is_some(),
         lost: claim.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Lost"),
+        short: asked.zip(wished).is_some_and(|(asked, wished)| asked < wished),
     }
 }
 

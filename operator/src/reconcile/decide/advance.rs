@@ -2,7 +2,7 @@
 
 use super::codes;
 use super::conclude;
-use super::observation::{Claim, Competitor, Life, Observation, Pod};
+use super::observation::{Claim, Competitor, Death, Life, Observation, Pod};
 use super::state::{Cancel, Outcome, Run, State, Worker};
 use super::{Step, Wait};
 use crate::crd::status::WorkerPhase;
@@ -16,6 +16,9 @@ pub(super) fn advance(look: &Observation, state: &mut State) -> (Step, Wait) {
     }
     if look.deleting {
         return remove(look, state);
+    }
+    if let Some(pod) = expiries(look, state).find_map(|(at, pod)| (at <= look.now).then_some(pod)) {
+        return (Step::RemovePod { name: pod.name.clone(), uid: pod.uid.clone() }, Wait::Step);
     }
     match &state.run {
         Some(run) if run.rest.is_none() => {}
@@ -59,6 +62,26 @@ fn others(look: &Observation, state: &State) -> Option<(Step, Wait)> {
     let kept = if look.deleting && state.run.as_ref().is_none_or(|run| run.rest.is_some()) { 0 } else { KEPT_PODS };
     let pod = others.get(kept)?;
     Some((Step::RemovePod { name: pod.name.clone(), uid: pod.uid.clone() }, Wait::Step))
+}
+
+/// Ended pods of a run at rest that do not stay for ever, with the time at which each goes.
+fn expiries<'a>(look: &'a Observation, state: &State) -> impl Iterator<Item = (i64, &'a Pod)> {
+    let rests = state.run.as_ref().is_some_and(|run| run.rest.is_some());
+    look.wish.retention_seconds.filter(|_| rests).into_iter().flat_map(|seconds| {
+        look.pods.iter().filter(|pod| !pod.unread && !pod.deleting).filter_map(move |pod| {
+            let ended = match &pod.life {
+                Life::Dead(Death::Ended { finished_at, .. }) => *finished_at,
+                Life::Dead(Death::NeverStarted) | Life::Lost => pod.created_at,
+                Life::Pending(_) | Life::Running | Life::Unreachable => return None,
+            };
+            Some((ended.saturating_add(seconds), pod))
+        })
+    })
+}
+
+/// When the next ended pod goes.
+pub(super) fn next_expiry(look: &Observation, state: &State) -> Option<i64> {
+    expiries(look, state).map(|(at, _)| at).min()
 }
 
 /// Goes on with the current run.
@@ -151,6 +174,10 @@ fn launch(look: &Observation, claim: Option<&str>, run: &mut Run) -> (Step, Wait
         }
         Claim::Present { deleting: true, .. } => {
             return (Step::Nothing, Wait::JournalUnusable("the claim is being deleted, so no pod can use it any more"));
+        }
+        // Why only once: a class that forbids expansion must not keep the run from what its volume has room for.
+        Claim::Present { uid, short: true, .. } if !look.deleting && look.refused.is_none() => {
+            return (Step::GrowClaim { uid: uid.clone() }, Wait::Step);
         }
         Claim::Present { .. } => {}
     }

@@ -60,6 +60,11 @@ pub enum Step {
         /// UID.
         uid: String,
     },
+    /// The claim asks for `spec.journal.size`, which has grown.
+    GrowClaim {
+        /// UID.
+        uid: String,
+    },
     /// The claim is deleted and loses its finalizer.
     ReleaseClaim {
         /// UID.
@@ -213,12 +218,12 @@ fn again_after(look: &Observation, state: &State, step: &Step, wait: &Wait) -> O
         | Wait::Working
         | Wait::Recording
         | Wait::Step => Some(POLL_SECONDS),
+        Wait::AtRest => advance::next_expiry(look, state).map(|at| (at - look.now).max(1)),
         Wait::Rejected(_)
         | Wait::Unbuildable(_)
         | Wait::Suspended
         | Wait::PlanChanged
         | Wait::HeldInDeletion
-        | Wait::AtRest
         | Wait::Released => None,
     };
     match (own, deadline) {

@@ -126,6 +126,8 @@ pub enum Claim {
         deleting: bool,
         /// Whether its volume is gone (phase `Lost`).
         lost: bool,
+        /// Whether it asks for less than `spec.journal.size`.
+        short: bool,
     },
 }
 
@@ -168,6 +170,8 @@ pub struct Wish {
     pub deadline_seconds: Option<i64>,
     /// `spec.limits.backoff`: first wait after a failure, seconds.
     pub backoff_seconds: i64,
+    /// `spec.retention.workerPods`, seconds.
+    pub retention_seconds: Option<i64>,
     /// Annotation `transfer.dpone.io/on-delete: publish`.
     pub publish_on_delete: bool,
     /// Digest of the frozen plan, or why there is none.

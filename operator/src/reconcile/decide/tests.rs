@@ -23,13 +23,14 @@ fn look() -> Observation {
             attempts: 1,
             deadline_seconds: None,
             backoff_seconds: 10,
+            retention_seconds: None,
             publish_on_delete: false,
             plan: Ok("plan".into()),
             template: "t".into(),
         },
         state: State::default(),
         pods: Vec::new(),
-        claim: Claim::Present { uid: "claim".into(), guarded: true, deleting: false, lost: false },
+        claim: Claim::Present { uid: "claim".into(), guarded: true, deleting: false, lost: false, short: false },
         competitors: Vec::new(),
         refused: None,
     }
@@ -153,7 +154,7 @@ fn line_2_finalizer_then_claim_then_admit_and_the_intent_is_stored_first() {
     look.guarded = true;
     let claim = decide(&look);
     assert_eq!(claim.step, Step::CreateClaim);
-    look.claim = Claim::Present { uid: "claim".into(), guarded: true, deleting: false, lost: false };
+    look.claim = Claim::Present { uid: "claim".into(), guarded: true, deleting: false, lost: false, short: false };
     let create = decide(&look);
     assert!(matches!(&create.step, Step::CreatePod(worker) if Some(worker) == run(&create.state).worker.as_ref()));
 }
@@ -497,4 +498,34 @@ fn a_pod_that_nobody_intends_is_stopped_before_anything_starts() {
     assert!(matches!(decision.step, Step::StopPod { .. }));
     look.pods[0].life = Life::Unreachable;
     assert_eq!(decide(&look).step, Step::Nothing);
+}
+
+#[test]
+fn a_claim_grows_before_the_next_pod_and_a_refusal_stops_nothing() {
+    let mut look = look();
+    look.claim = Claim::Present { uid: "claim".into(), guarded: true, deleting: false, lost: false, short: true };
+    let grown = decide(&look);
+    assert_eq!(grown.step, Step::GrowClaim { uid: "claim".into() });
+    store(&mut look, &grown);
+    look.refused = Some(Trouble { reason: Reason::CreationRefused, message: "the class forbids it".into() });
+    assert!(matches!(decide(&look).step, Step::CreatePod(_)));
+}
+
+#[test]
+fn ended_pods_of_a_run_at_rest_go_after_their_retention() {
+    let mut look = look();
+    let first = decide(&look);
+    store(&mut look, &first);
+    let code = Some("mssql_native.composition_required");
+    let refused = receipt(WorkerPhase::Admit, 1, "Failed", code, Custody::None);
+    look.pods = vec![pod(&look, ended(), Some(refused))];
+    let rest = decide(&look);
+    assert_eq!(rest.step, Step::ReleasePod { name: "admit-1-1".into(), uid: "uid-admit-1-1".into() });
+    store(&mut look, &rest);
+    look.pods[0].unread = false;
+    assert_eq!((decide(&look).step, decide(&look).again_after), (Step::Nothing, None), "without a retention it stays");
+    look.wish.retention_seconds = Some(60);
+    assert_eq!((decide(&look).step, decide(&look).again_after), (Step::Nothing, Some(60)));
+    look.now = NOW + 60;
+    assert_eq!(decide(&look).step, Step::RemovePod { name: "admit-1-1".into(), uid: "uid-admit-1-1".into() });
 }

@@ -52,6 +52,7 @@ impl World {
                 attempts,
                 deadline_seconds: seed.is_multiple_of(5).then_some(400),
                 backoff_seconds: 10,
+                retention_seconds: None,
                 publish_on_delete: false,
                 plan: Ok("plan".into()),
                 template: "t1".into(),
@@ -112,6 +113,7 @@ impl World {
                 guarded: claim.guarded,
                 deleting: claim.deleting,
                 lost: false,
+                short: false,
             }),
             competitors: if self.busy {
                 vec![Competitor {
@@ -315,6 +317,7 @@ impl World {
                 assert!(!pod.unread && pod.process != Process::Alive, "a pod was removed unread");
                 pod.object = false;
             }
+            Step::GrowClaim { .. } => panic!("no claim of the simulation is short"),
             Step::ReleaseClaim { uid } => {
                 self.nothing_held("the claim was let go");
                 if self.claim.as_ref().is_some_and(|claim| claim.uid == *uid) {
