@@ -29,10 +29,10 @@ fn violation(peak_bytes: u64, bound_bytes: u64) -> Option<String> {
 #[test]
 fn resident_memory_stays_within_its_bound() {
     let mut road = Road::new("memory");
-    source().run(&format!(
+    source().run(
         "CREATE TABLE memory.t (id Int64, name Nullable(String), x Nullable(Float64), at DateTime64(6, 'UTC')) \
-         ENGINE = MergeTree ORDER BY id"
-    ));
+         ENGINE = MergeTree ORDER BY id",
+    );
     source().run(&format!(
         "INSERT INTO memory.t SELECT number, leftPad(toString(number), {TEXT_CHARACTERS}, 'x'), number / 4, \
          toDateTime64('2013-07-04', 6, 'UTC') FROM numbers({ROWS})"
