@@ -3,7 +3,7 @@ SHELL := /bin/bash
 export NT_CACHE ?= $(HOME)/.cache/native-transfer
 # Where tools/setup.sh puts Rust and Go when the machine's own are missing or too old.
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(NT_CACHE)/go/bin:$(PATH)
-TESTKIT := target/debug/testkit
+TARGET := $(or $(CARGO_TARGET_DIR),target)
 
 .PHONY: help setup tools build check test demo demo-down bench clean-demo
 
@@ -26,14 +26,16 @@ check: setup ## the fast part: format, lints, unit tests, vectors
 	cargo test --locked -p contract -p runtime -p journal-sqlite -p operator
 	cargo test --locked --lib -p source-clickhouse -p sink-sqlserver
 
+test: export NATIVE_TRANSFER_BIN = $(abspath $(TARGET)/debug/native-transfer)
+test: export NATIVE_TRANSFER_OPERATOR_BIN = $(abspath $(TARGET)/debug/native-transfer-operator)
 test: tools ## everything
 	cargo fmt --all --check
 	cargo build --workspace --all-targets --locked
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	@$(TESTKIT) cluster build
-	cargo test --workspace --exclude e2e --locked
-	cargo test -p testkit --test it --locked -- --ignored containerd
-	cargo test -p e2e --locked
+	@$(TARGET)/debug/testkit cluster build
+	@# Always the whole workspace: a part of it would be built again with the features that the part alone asks for.
+	cargo test --workspace --locked
+	cargo test --workspace --test it --locked -- --ignored containerd
 
 demo: ## move 336,776 flights by the operator in a real cluster and check them with foreign clients (DEMO=cli, KEEP=1, YES=1)
 	@demo/announce.sh

@@ -55,9 +55,13 @@ pub(crate) fn killed_by_a_signal_during_publication() {
 
 pub(crate) fn killed_for_its_memory() {
     let mut case = Case::new("memory");
-    case.table("t", 100);
-    // Too little for the process itself: the kernel kills it by its cgroup.
-    let small = "  workers: {resources: {requests: {memory: 8Mi}, limits: {memory: 8Mi}}}\n  run: {token";
+    case.table("t", 0);
+    // 12 MB of text at once, twice that in the target's UTF-16: more than the worker may have, by its cgroup.
+    case.cluster.source.run(&format!(
+        "INSERT INTO {}.t SELECT number, repeat('x', 200000), 1, toDateTime64('2013-07-04 00:00:00', 6, 'UTC') FROM numbers(60)",
+        case.database
+    ));
+    let small = "  workers: {resources: {requests: {memory: 12Mi}, limits: {memory: 12Mi}}}\n  run: {token";
     case.apply(&case.document("t").replace("  run: {token", small));
     case.until("t", "advice about memory", |object| {
         let stalled = condition(object, "Stalled").or_else(|| condition(object, "Reconciling"));
