@@ -106,6 +106,10 @@ fn deadline_passed(look: &Observation, started_at: i64) -> bool {
 /// A pod that exists and has not ended.
 fn supervise(look: &Observation, started_at: i64, worker: &mut Worker, pod: &Pod) -> (Step, Wait) {
     let unstarted = matches!(pod.life, Life::Pending(_)) && !worker.started;
+    // The container was faster than its replacement: a worker that has started is not stopped for a template.
+    if !unstarted && !pod.deleting && worker.cancel == Some(Cancel::Replaced) {
+        worker.cancel = None;
+    }
     let cancel = if opens_source(worker) && look.deleting {
         Some(Cancel::Deletion)
     } else if opens_source(worker) && deadline_passed(look, started_at) {

@@ -183,6 +183,8 @@ fn absorb(look: &Observation, state: &mut State) {
                 (Life::Dead(Death::Ended { .. }), Some(receipt)) => End::Receipt(receipt),
                 (Life::Dead(Death::Ended { exit_code, reason, .. }), None) => End::Silent(Some((reason, *exit_code))),
                 (Life::Lost, _) => End::Silent(None),
+                // A kubelet may refuse again what it ran before it was restarted.
+                (Life::Dead(Death::NeverStarted), _) if worker.started => End::Silent(None),
                 (Life::Dead(Death::NeverStarted), _) => End::NeverStarted,
                 (Life::Pending(_) | Life::Running | Life::Unreachable, _) => return,
             }

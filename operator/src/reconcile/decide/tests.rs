@@ -529,3 +529,30 @@ fn ended_pods_of_a_run_at_rest_go_after_their_retention() {
     look.now = NOW + 60;
     assert_eq!(decide(&look).step, Step::RemovePod { name: "admit-1-1".into(), uid: "uid-admit-1-1".into() });
 }
+
+#[test]
+fn a_pod_that_started_before_its_replacement_goes_on() {
+    let mut look = look();
+    let first = decide(&look);
+    store(&mut look, &first);
+    look.pods = vec![pod(&look, Life::Pending(None), None)];
+    look.wish.template = "other".into();
+    let replaced = decide(&look);
+    assert!(matches!(replaced.step, Step::StopPod { only_unstarted: true, .. }), "{:?}", replaced.step);
+    store(&mut look, &replaced);
+    look.pods[0].life = Life::Running;
+    assert_eq!(decide(&look).step, Step::Nothing);
+}
+
+#[test]
+fn a_worker_that_has_run_is_never_taken_for_one_that_has_not() {
+    let mut look = look();
+    let first = decide(&look);
+    store(&mut look, &first);
+    look.pods = vec![pod(&look, Life::Running, None)];
+    let running = decide(&look);
+    store(&mut look, &running);
+    look.pods[0].life = Life::Dead(Death::NeverStarted);
+    let silent = decide(&look).state;
+    assert_eq!(run(&silent).failure.as_ref().map(|failure| failure.code.as_str()), Some(codes::RECEIPT_MISSING));
+}
