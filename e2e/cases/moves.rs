@@ -5,7 +5,7 @@ use std::process::Command;
 use e2e::case::NTR;
 use e2e::{Case, audit};
 use serde_json::{Value, json};
-use testkit::ends::{self, DATABASE, LOADER, SOURCE_PASSWORD, SOURCE_USER, TARGET_PASSWORD, Target};
+use testkit::ends::{self, Target};
 use testkit::transfer::{self, ONE_DAY, VISIBLE};
 
 /// The digest that the command line publishes for the same document, into a server of its own.
@@ -15,19 +15,9 @@ fn digest_of_the_command_line(case: &Case, document: &str, table: &str) -> Strin
     let mut target = Target::start(&folder, None);
     target.create(table, transfer::TARGET_COLUMNS);
     let source = &case.cluster.source;
-    let ends = [
-        ("source", source.host(), source.port(), SOURCE_USER, SOURCE_PASSWORD, case.database.as_str(), source.ca()),
-        ("target", "localhost", target.server.ready().port, LOADER, TARGET_PASSWORD, DATABASE, target.ca()),
-    ];
-    for (role, host, port, user, password, database, ca) in ends {
-        let connection = folder.join("connections").join(role);
-        std::fs::create_dir_all(&connection).expect("a folder");
-        let texts = [("host", host), ("port", &port.to_string()), ("user", user), ("password", password)];
-        for (key, value) in texts.into_iter().chain([("database", database), ("transfer.dpone.io.role", role)]) {
-            std::fs::write(connection.join(key), value).expect("a file");
-        }
-        std::fs::write(connection.join("ca.crt"), ca).expect("a file");
-    }
+    let connections = folder.join("connections");
+    ends::write_connection(&connections.join("source"), &source.connection(source.host(), &case.database));
+    ends::write_connection(&connections.join("target"), &target.connection("localhost"));
     let manifest = folder.join("transfer.yaml");
     std::fs::write(&manifest, document).expect("a file");
     let journal = folder.join("journal");
@@ -36,7 +26,6 @@ fn digest_of_the_command_line(case: &Case, document: &str, table: &str) -> Strin
         let output = output.expect("the product starts");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     };
-    let connections = folder.join("connections");
     let options = ["run", "--run-id", "cli", "-f"].map(std::ffi::OsStr::new);
     product(&[&options[..], &[manifest.as_os_str(), "--connections".as_ref(), connections.as_os_str()]].concat());
     let receipt = folder.join("receipt");

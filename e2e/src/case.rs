@@ -5,7 +5,7 @@ use std::sync::RwLockWriteGuard;
 
 use serde_json::{Value, json};
 use servers::sqlserver::control::{Breakpoint, Then};
-use testkit::ends::{DATABASE, LOADER, SOURCE_PASSWORD, SOURCE_USER, TARGET_PASSWORD, Target};
+use testkit::ends::Target;
 use testkit::transfer::{self, Document, FULL_REFRESH, VISIBLE};
 
 use crate::cluster::{Cluster, cluster};
@@ -85,16 +85,14 @@ impl Case {
     /// Creates one of [`SECRETS`].
     pub fn create_secret(&self, name: &str) {
         let host = self.cluster.host_address.to_string();
-        let (role, port, user, password, database, ca) = if name == SECRETS[0] {
-            let source = &self.cluster.source;
-            ("source", source.port(), SOURCE_USER, SOURCE_PASSWORD, self.database.as_str(), source.ca())
+        let connection = if name == SECRETS[0] {
+            self.cluster.source.connection(&host, &self.database)
         } else {
-            let port = self.target.server.ready().port;
-            ("target", port, LOADER, TARGET_PASSWORD, DATABASE, self.target.ca())
+            self.target.connection(&host)
         };
-        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": {
-            "host": host, "port": port.to_string(), "user": user, "password": password, "database": database,
-            "transfer.dpone.io.role": role, "ca.crt": String::from_utf8(ca).expect("PEM")}});
+        let data: serde_json::Map<String, Value> =
+            connection.into_iter().map(|(key, value)| (key.to_owned(), value.into())).collect();
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data});
         self.kubectl().feed(&["create", "-n", &self.namespace, "-f", "-"], &secret.to_string());
     }
 

@@ -51,6 +51,30 @@ pub fn binary() -> &'static Path {
     BINARY.get_or_init(|| built("cli", "native-transfer"))
 }
 
+/// The keys of one end's connection, as files of a folder or as a Secret (design.md 4).
+pub type Connection = [(&'static str, String); 7];
+
+fn connection(role: &str, host: &str, port: u16, login: (&str, &str), database: &str, ca: Vec<u8>) -> Connection {
+    let (user, password) = login;
+    [
+        ("host", host.to_owned()),
+        ("port", port.to_string()),
+        ("user", user.to_owned()),
+        ("password", password.to_owned()),
+        ("database", database.to_owned()),
+        ("transfer.dpone.io.role", role.to_owned()),
+        ("ca.crt", String::from_utf8(ca).expect("PEM")),
+    ]
+}
+
+/// Writes a connection as a folder of files, which is created.
+pub fn write_connection(folder: &Path, connection: &Connection) {
+    std::fs::create_dir_all(folder).expect("a folder");
+    for (key, value) in connection {
+        std::fs::write(folder.join(key), value).expect("a file");
+    }
+}
+
 /// A ClickHouse server; each test has a database of its own there.
 #[derive(Debug)]
 pub struct Source {
@@ -113,6 +137,11 @@ impl Source {
     pub fn times_asked(&self, parts: &[&str]) -> usize {
         let log = std::fs::read_to_string(self.folder.join("queries.jsonl")).expect("a query log");
         log.lines().filter(|line| parts.iter().all(|part| line.contains(part))).count()
+    }
+
+    /// How a transfer connects to a database here, by a name or address of this machine.
+    pub fn connection(&self, host: &str, database: &str) -> Connection {
+        connection("source", host, self.port(), (SOURCE_USER, SOURCE_PASSWORD), database, self.ca())
     }
 
     /// Address that the native protocol is served on.
@@ -221,6 +250,12 @@ impl Target {
     pub fn create(&mut self, table: &str, columns: &str) {
         self.run(&format!("CREATE TABLE dbo.[{table}] ({columns})"));
         self.run(&format!("GRANT SELECT, INSERT, DELETE, ALTER ON dbo.[{table}] TO [{LOADER}]"));
+    }
+
+    /// How a transfer connects as the loader, by a name or address of this machine.
+    pub fn connection(&self, host: &str) -> Connection {
+        let port = self.server.ready().port;
+        connection("target", host, port, (LOADER, TARGET_PASSWORD), DATABASE, self.ca())
     }
 
     /// The server's CA, PEM.

@@ -5,8 +5,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
 use serde_json::Value;
-use testkit::ends::{DATABASE, LOADER, SOURCE_USER, Source, Target};
 pub(crate) use testkit::ends::{SOURCE_PASSWORD, TARGET_PASSWORD, binary};
+use testkit::ends::{Source, Target, write_connection};
 use testkit::transfer::{self, Document};
 pub(crate) use testkit::transfer::{FULL_REFRESH, ONE_DAY, RAW, VISIBLE};
 
@@ -31,10 +31,8 @@ impl Road {
         source().run(&format!("CREATE DATABASE {name} ENGINE = Atomic"));
         let road = Road { database: name.to_owned(), target, folder };
         let connections = road.connections();
-        let port = road.target.server.ready().port;
-        let ca = std::fs::read(&road.target.server.ready().ca).expect("a CA file");
-        write_connection(&connections, "source", source().port(), SOURCE_USER, SOURCE_PASSWORD, name, &source().ca());
-        write_connection(&connections, "target", port, LOADER, TARGET_PASSWORD, DATABASE, &ca);
+        write_connection(&connections.join("source"), &source().connection("localhost", name));
+        write_connection(&connections.join("target"), &road.target.connection("localhost"));
         road
     }
 
@@ -105,24 +103,6 @@ impl Road {
         let mut command = Command::new(binary());
         command.args(["inspect", "--run-id", run_id, "--journal-root"]).arg(self.journal());
         Ended::of(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the product starts"))
-    }
-}
-
-fn write_connection(folder: &Path, role: &str, port: u16, user: &str, password: &str, database: &str, ca: &[u8]) {
-    let folder = folder.join(role);
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let port = port.to_string();
-    let keys: [(&str, &[u8]); 7] = [
-        ("host", b"localhost"),
-        ("port", port.as_bytes()),
-        ("user", user.as_bytes()),
-        ("password", password.as_bytes()),
-        ("database", database.as_bytes()),
-        ("transfer.dpone.io.role", role.as_bytes()),
-        ("ca.crt", ca),
-    ];
-    for (key, value) in keys {
-        std::fs::write(folder.join(key), value).expect("a file");
     }
 }
 

@@ -102,14 +102,19 @@ fn apiserver(cluster: &Cluster) -> Flags {
         .set("--audit-log-maxsize", "4000")
 }
 
-fn controller_manager(cluster: &Cluster) -> Flags {
-    let kubeconfig = cluster.path("etc/controller-manager.kubeconfig");
+/// What a component of the control plane needs to act and to be asked, as the only one of its kind.
+fn component(cluster: &Cluster, name: &str) -> Flags {
+    let kubeconfig = cluster.path(&format!("etc/{name}.kubeconfig"));
     Flags::default()
         .file("--kubeconfig", &kubeconfig)
         .file("--authentication-kubeconfig", &kubeconfig)
         .file("--authorization-kubeconfig", &kubeconfig)
         .set("--bind-address", "127.0.0.1")
         .set("--leader-elect", "false")
+}
+
+fn controller_manager(cluster: &Cluster) -> Flags {
+    component(cluster, "controller-manager")
         .set("--use-service-account-credentials", "true")
         .file("--service-account-private-key-file", &cluster.path("pki/service-accounts.key"))
         .file("--root-ca-file", &cluster.path("pki/ca.crt"))
@@ -118,13 +123,7 @@ fn controller_manager(cluster: &Cluster) -> Flags {
 }
 
 fn scheduler(cluster: &Cluster) -> Flags {
-    let kubeconfig = cluster.path("etc/scheduler.kubeconfig");
-    Flags::default()
-        .file("--kubeconfig", &kubeconfig)
-        .file("--authentication-kubeconfig", &kubeconfig)
-        .file("--authorization-kubeconfig", &kubeconfig)
-        .set("--bind-address", "127.0.0.1")
-        .set("--leader-elect", "false")
+    component(cluster, "scheduler")
 }
 
 fn kubelet(cluster: &Cluster) -> Flags {

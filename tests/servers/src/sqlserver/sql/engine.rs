@@ -307,7 +307,7 @@ impl Engine {
 }
 
 /// A sink for work whose messages nobody reads.
-struct Discard;
+pub(super) struct Discard;
 
 impl BatchSink for Discard {
     fn columns(&mut self, _columns: &[ColumnMeta]) -> super::api::SinkResult {

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::super::bind::Binder;
+use super::super::engine::Discard;
 use super::super::error::Result;
 use super::super::parse::parse_batch;
 use super::super::plan::{Plan, Row, Step};
@@ -10,27 +11,6 @@ use super::super::state::Cx;
 use super::super::stmt::Kind;
 use super::super::{Engine, EngineOptions, LoginRequest};
 use super::settle;
-use crate::sqlserver::sql::{BatchSink, ColumnMeta, Done, EnvChange, SinkResult, SqlError};
-use crate::sqlserver::value::Value;
-
-struct Nobody;
-
-impl BatchSink for Nobody {
-    fn columns(&mut self, _columns: &[ColumnMeta]) -> SinkResult {
-        Ok(())
-    }
-    fn row(&mut self, _values: &[Value]) -> SinkResult {
-        Ok(())
-    }
-    fn done(&mut self, _done: Done) -> SinkResult {
-        Ok(())
-    }
-    fn error(&mut self, _error: &SqlError) {}
-    fn info(&mut self, _info: &SqlError) {}
-    fn env_change(&mut self, _change: EnvChange) {}
-    fn return_status(&mut self, _status: i32) {}
-    fn return_value(&mut self, _name: &str, _column: &ColumnMeta, _value: &Value) {}
-}
 
 /// Text of an integer expression over the columns of [`row`].
 fn integer(depth: u32) -> BoxedStrategy<String> {
@@ -144,7 +124,7 @@ proptest! {
         let engine = Engine::in_memory(options).unwrap();
         let request = LoginRequest { user: "t".into(), password: "t".into(), ..LoginRequest::default() };
         let mut session = engine.login(&request).unwrap();
-        let mut nobody = Nobody;
+        let mut nobody = Discard;
         let mut cx = session.context(&mut nobody);
         for (list, rows) in [(number.clone(), rows.clone()), (binary, rows.clone()), (format!("SUM(CONVERT(decimal(38,0), {number}))"), rows)] {
             let sql = format!(
