@@ -60,8 +60,8 @@ pub const PORT_CODES: &[CodeEntry] = &[
     ),
     entry(
         "mssql_native.recovery_journal_unavailable",
-        "There is no journal under that root, or it cannot be read.",
-        "Give the --journal-root of the run; check that the volume is mounted and readable.",
+        "There is no journal under that root.",
+        "Give the --journal-root of the run; check that its volume is mounted.",
     ),
     entry(
         "mssql_native.retained_file_changed",
@@ -161,7 +161,7 @@ pub const PORT_CODES: &[CodeEntry] = &[
     entry("native_transfer.journal_read_only", "The journal was opened for reading.", "This is a bug; report it."),
     entry(
         "native_transfer.journal_unavailable",
-        "The journal cannot be written or made durable.",
+        "The journal cannot be read, written or made durable.",
         "Check free space, permissions and health of the journal volume, then look at the run with inspect.",
     ),
     entry(

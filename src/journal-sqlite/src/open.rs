@@ -102,7 +102,8 @@ pub(crate) fn open_writable(root: &Path, floor: u64) -> Result<Opened, PortError
 /// Opens for reading: nothing in the journal changes, the epoch stays.
 pub(crate) fn open_readable(root: &Path) -> Result<Opened, PortError> {
     let path = root.join(JOURNAL_FILE);
-    if !path.is_file() {
+    // Only a file that is proved absent is no journal: one that cannot be looked at may hold custody.
+    if !path.try_exists().map_err(|e| io_error("the journal cannot be looked at: check the volume", e))? {
         return Err(PortError::not_done(
             "mssql_native.recovery_journal_unavailable",
             "there is no journal under this root: give the --journal-root of the run",
@@ -116,10 +117,7 @@ pub(crate) fn open_readable(root: &Path) -> Result<Opened, PortError> {
 }
 
 fn read(path: &Path, flags: OpenFlags) -> Result<Opened, PortError> {
-    let unavailable = |e| {
-        PortError::not_done("mssql_native.recovery_journal_unavailable", "the journal cannot be read: check the volume")
-            .caused_by(e)
-    };
+    let unavailable = |e| io_error("the journal cannot be read: check the volume", e);
     let connection = Connection::open_with_flags(path, flags).map_err(unavailable)?;
     connection.busy_timeout(BUSY_TIMEOUT).map_err(unavailable)?;
     let header =

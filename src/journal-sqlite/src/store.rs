@@ -50,7 +50,7 @@ impl SqliteJournal {
     /// Opens the journal of `root` for reading only: no lock, no new epoch, nothing created. Appending is refused.
     ///
     /// # Errors
-    /// `mssql_native.recovery_journal_unavailable` when there is none or it cannot be read, and
+    /// `mssql_native.recovery_journal_unavailable` when there is none, `native_transfer.journal_unavailable` when it cannot be read, and
     /// `mssql_native.invalid_journal` when it is damaged.
     pub fn inspect(root: &Path) -> Result<Self, PortError> {
         let opened = open::open_readable(root)?;

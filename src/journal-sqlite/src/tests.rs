@@ -125,6 +125,11 @@ fn foreign_files_and_oversized_records_are_refused() {
         SqliteJournal::inspect(root.path()).unwrap_err().code.as_str(),
         "mssql_native.recovery_journal_unavailable"
     );
+    // A root that cannot be looked into is not an empty one.
+    let file = root.path().join("file");
+    std::fs::write(&file, "x").unwrap();
+    let below = SqliteJournal::inspect(&file.join("below")).unwrap_err();
+    assert_eq!(below.code.as_str(), "native_transfer.journal_unavailable");
     let mut journal = SqliteJournal::open(root.path()).unwrap();
     let long = "x".repeat(RECORD_BYTES_MAX + 1);
     let code = journal.append(&[record("r", "event", "1", &long, false)]).unwrap_err().code;

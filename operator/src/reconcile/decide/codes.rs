@@ -80,7 +80,12 @@ pub fn worth_another_attempt(code: &str) -> bool {
 
 /// Whether the journal says that it has never had this run.
 pub fn no_such_run(code: Option<&str>) -> bool {
-    matches!(code, Some("mssql_native.recovery_identity_invalid" | "mssql_native.recovery_journal_unavailable"))
+    code == Some("mssql_native.recovery_identity_invalid") || no_journal(code)
+}
+
+/// Whether there is no journal on the volume.
+pub fn no_journal(code: Option<&str>) -> bool {
+    code == Some("mssql_native.recovery_journal_unavailable")
 }
 
 /// Whether a publish process found no sealed end of source in the journal.

@@ -268,7 +268,9 @@ impl Turn<'_> {
     fn inspected(&mut self, receipt: &Receipt) {
         let phase = self.worker.inspects.unwrap_or(WorkerPhase::Extract);
         if codes::no_such_run(receipt.code.as_deref()) {
-            return self.no_such_run(phase);
+            // Whoever gave an epoch had a journal: where there is none now, it is lost and not unused.
+            let lost = codes::no_journal(receipt.code.as_deref()) && self.epoch > 0;
+            return self.no_such_run(phase, lost);
         }
         let failures = self.run.failure.as_ref().map_or(0, |failure| failure.count);
         // Why one less: the first repetition after a death is made at once.
@@ -313,8 +315,8 @@ impl Turn<'_> {
     }
 
     /// The journal has never had the run: nothing was begun, unless somebody said that something was.
-    fn no_such_run(&mut self, phase: WorkerPhase) {
-        if self.run.custody == Custody::Held || self.run.sealed.is_some() {
+    fn no_such_run(&mut self, phase: WorkerPhase, lost: bool) {
+        if lost || self.run.custody == Custody::Held || self.run.sealed.is_some() {
             let failures = self.fail(codes::JOURNAL_LOST);
             return self.again(self.around.retry_at(failures));
         }
@@ -428,8 +430,9 @@ impl Turn<'_> {
         self.run.custody = receipt.custody;
         self.roll_back();
         self.fail(code);
-        // A stop of ours is no attempt of the run's.
-        if !matches!(self.worker.cancel, Some(Cancel::Suspend | Cancel::Replaced)) {
+        // A stop of ours is no attempt of the run's; a suspension may be settled by a later pod than the one that it stopped.
+        let suspended = self.around.wish.suspend && self.worker.cancel != Some(Cancel::Deadline);
+        if !suspended && !matches!(self.worker.cancel, Some(Cancel::Suspend | Cancel::Replaced)) {
             self.run.spent = self.run.spent.saturating_add(1);
         }
         let allowed = self.run.spent < self.around.wish.attempts.max(1);

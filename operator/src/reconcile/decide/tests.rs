@@ -556,3 +556,28 @@ fn a_worker_that_has_run_is_never_taken_for_one_that_has_not() {
     let silent = decide(&look).state;
     assert_eq!(run(&silent).failure.as_ref().map(|failure| failure.code.as_str()), Some(codes::RECEIPT_MISSING));
 }
+
+#[test]
+fn a_journal_that_is_gone_after_it_gave_an_epoch_is_lost_even_if_nothing_is_known_to_be_held() {
+    let mut look = at(WorkerPhase::Extract);
+    look.state.epoch = 1;
+    look.deleting = true;
+    end(&mut look, ended(), None);
+    let gone = receipt(WorkerPhase::Inspect, 1, "", Some("mssql_native.recovery_journal_unavailable"), Custody::None);
+    let decision = end(&mut look, ended(), Some(gone));
+    assert_eq!(run(&decision.state).failure.as_ref().map(|failure| failure.code.as_str()), Some(codes::JOURNAL_LOST));
+    assert_eq!(run(&decision.state).custody, Custody::Unknown);
+    assert!(!matches!(decision.step, Step::ReleaseClaim { .. } | Step::Unguard), "{:?}", decision.step);
+}
+
+#[test]
+fn a_suspension_that_a_later_pod_settles_is_no_attempt() {
+    let mut look = at(WorkerPhase::Extract);
+    look.wish.suspend = true;
+    end(&mut look, ended(), None);
+    end(&mut look, ended(), Some(receipt(WorkerPhase::Inspect, 0, "Extracting", None, Custody::Held)));
+    let code = Some("mssql_native.pre_eof_reextract_required");
+    let settled =
+        end(&mut look, ended(), Some(receipt(WorkerPhase::Extract, 4, "ReextractRequired", code, Custody::Released)));
+    assert_eq!((run(&settled.state).rest.clone(), run(&settled.state).spent), (None, 0));
+}
