@@ -2,7 +2,7 @@
 
 use e2e::Case;
 use e2e::case::{WRITER, condition};
-use serde_json::{Value, json};
+use serde_json::json;
 use servers::sqlserver::control::{Breakpoint, Then, When};
 
 /// The second chunk of the extraction, in the middle.
@@ -35,7 +35,7 @@ fn assert_settled_and_repeated(case: &mut Case) {
 
 pub(crate) fn killed_by_a_signal_during_extraction() {
     let (mut case, held) = held_in_extraction("killed-extract");
-    case.kill_worker(&case.get("t"), "extract");
+    case.kill_worker("extract");
     case.release(held, Then::DropConnection);
     assert_settled_and_repeated(&mut case);
 }
@@ -46,7 +46,7 @@ pub(crate) fn killed_by_a_signal_during_publication() {
     let held = case.hold(Breakpoint::hold("COMMIT TRANSACTION;", When::After).whole().of("native-transfer publish"));
     case.apply(&case.document("t"));
     case.until_held(held);
-    case.kill_worker(&case.get("t"), "publish");
+    case.kill_worker("publish");
     case.release(held, Then::DropConnection);
     case.until_phase("t", "Succeeded");
     case.assert_moved("t");
@@ -82,16 +82,13 @@ pub(crate) fn killed_for_its_memory() {
     assert_eq!(case.receipts(), "1");
 }
 
-fn worker(case: &Case, phase: &str) -> String {
-    let pods = case.pods(phase);
-    let live: Vec<&Value> = pods.iter().filter(|pod| pod["status"]["phase"] == "Running").collect();
-    assert_eq!(live.len(), 1, "one live worker: {pods:?}");
-    live[0]["metadata"]["name"].as_str().expect("a name").to_owned()
+fn worker(case: &Case) -> String {
+    case.live_worker("extract")["metadata"]["name"].as_str().expect("a name").to_owned()
 }
 
 pub(crate) fn evicted() {
     let (mut case, held) = held_in_extraction("evicted");
-    let (pod, namespace) = (worker(&case, "extract"), case.namespace.clone());
+    let (pod, namespace) = (worker(&case), case.namespace.clone());
     let eviction =
         json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": namespace}});
     let path = format!("/api/v1/namespaces/{namespace}/pods/{pod}/eviction");
@@ -102,7 +99,7 @@ pub(crate) fn evicted() {
 
 pub(crate) fn deleted_without_grace() {
     let (mut case, held) = held_in_extraction("no-grace");
-    let pod = worker(&case, "extract");
+    let pod = worker(&case);
     case.kubectl().run(&["delete", "pod", &pod, "-n", &case.namespace, "--grace-period=0", "--force", "--wait=false"]);
     case.kubectl().until("pods", &case.namespace, "the worker's end", |found| {
         found["metadata"]["name"] == pod.as_str()

@@ -21,7 +21,7 @@ pub(crate) fn stopped_while_the_worker_dies() {
     case.until_held(held);
     case.cluster.stop_kubelet();
     let stopped = Stopped(case.cluster);
-    case.kill_worker(&case.get("t"), "extract");
+    case.kill_worker("extract");
     case.release(held, Then::DropConnection);
     let unknown = case.until_reason("t", "Ready", "WorkerUnreachable");
     assert_eq!(unknown["status"]["phase"], "CustodyUnknown");

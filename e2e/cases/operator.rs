@@ -1,10 +1,14 @@
 //! An operator that is gone for a while: a restart changes nothing, a worker needs nobody.
 
+use e2e::case::uid;
+use e2e::cluster::OPERATOR_NAMESPACE;
 use e2e::{Case, process};
 use servers::sqlserver::control::{Breakpoint, Then, When};
 
-fn kill_operator() {
-    process::kill(&["native-transfer-operator run"]);
+fn kill_operator(case: &Case) {
+    let pods = case.kubectl().list("pods", OPERATOR_NAMESPACE, "app.kubernetes.io/component=operator");
+    assert_eq!(pods.len(), 1, "one operator: {pods:?}");
+    process::kill(uid(&pods[0]), &["native-transfer-operator run"]);
 }
 
 pub(crate) fn killed_at_each_phase() {
@@ -19,7 +23,7 @@ pub(crate) fn killed_at_each_phase() {
     case.apply(&case.document("t"));
     for moment in held {
         case.until_held(moment);
-        kill_operator();
+        kill_operator(&case);
         case.release(moment, Then::GoOn);
     }
     let done = case.until_phase("t", "Succeeded");

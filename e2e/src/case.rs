@@ -164,10 +164,18 @@ impl Case {
         self.kubectl().list("pods", &self.namespace, &format!("transfer.dpone.io/phase={phase}"))
     }
 
-    /// SIGKILL to the worker of a phase of a transfer, from the host.
-    pub fn kill_worker(&self, transfer: &Value, phase: &str) {
-        let uid = transfer["metadata"]["uid"].as_str().expect("a UID");
-        process::kill(&["native-transfer", phase, &format!("--run-id {uid}/")]);
+    /// SIGKILL to the live worker of a phase of the only transfer, from the host.
+    pub fn kill_worker(&self, phase: &str) {
+        let pod = self.live_worker(phase);
+        process::kill(uid(&pod), &["native-transfer", phase]);
+    }
+
+    /// The one running worker pod of a phase.
+    pub fn live_worker(&self, phase: &str) -> Value {
+        let mut live = self.pods(phase);
+        live.retain(|pod| pod["status"]["phase"] == "Running");
+        assert_eq!(live.len(), 1, "one live worker: {live:?}");
+        live.remove(0)
     }
 
     /// Holds the target at a breakpoint; `then` is done when the breakpoint is released.
@@ -243,4 +251,9 @@ impl Drop for Case {
 /// A condition of a transfer.
 pub fn condition<'a>(transfer: &'a Value, kind: &str) -> Option<&'a Value> {
     transfer["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == kind)
+}
+
+/// UID of an object.
+pub fn uid(object: &Value) -> &str {
+    object["metadata"]["uid"].as_str().expect("a UID")
 }

@@ -18,12 +18,14 @@ pub fn find(parts: &[&str]) -> Vec<i32> {
         .collect()
 }
 
-/// SIGKILL to the one process whose command line has all of `parts`.
+/// SIGKILL to the one process of a pod whose command line has all of `parts`.
 ///
 /// # Panics
 /// There is no such process, or more than one.
-pub fn kill(parts: &[&str]) {
-    let found = find(parts);
+pub fn kill(pod_uid: &str, parts: &[&str]) {
+    let mut found = find(parts);
+    // Other clusters of this machine may run the same program.
+    found.retain(|pid| fs::read_to_string(format!("/proc/{pid}/cgroup")).is_ok_and(|groups| groups.contains(pod_uid)));
     assert_eq!(found.len(), 1, "one process with {parts:?}");
     let pid = Pid::from_raw(found[0]).expect("a process id");
     kill_process(pid, Signal::KILL).expect("the signal is sent");
