@@ -87,9 +87,11 @@ start_cluster() {
 
 finish() {
   local code=$?
-  trap - EXIT INT TERM HUP
+  trap - EXIT
+  # Half of a clean-up would be worse than none: it is not interrupted.
+  trap '' INT TERM HUP
   if [ "${KEEP:-}" = 1 ] && [ "$outcome" != interrupted ]; then
-    echo "demo: what was started is kept; \`. .demo/env\` names them, \`make demo-down\` ends them"
+    echo "demo: what was started is kept; \`set -a; . .demo/env; set +a\` names it, \`make demo-down\` ends it"
   else
     end_recorded
     end_cluster || true
