@@ -86,8 +86,6 @@ words! {
         RolledBack,
         /// Published, Stalled, DeletionBlocked: nobody knows whether the publication was committed.
         OutcomeUnknown,
-        /// Published: custody was given up by a person.
-        Retired,
 
         /// Ready: everything is done.
         Succeeded,
@@ -128,19 +126,13 @@ words! {
         JournalLost,
         /// Ready, Stalled: the plan made from the spec is not the one that the run was started with.
         PlanChanged,
-        /// Ready, Stalled: the bound volume does not offer the access mode that the journal needs.
-        UnsupportedJournal,
 
         /// Ready, Stalled: refused before any effect, for a cause that does not go away by itself.
         ConfigurationRefused,
         /// Ready, Stalled: settled without publication; the source must be read again.
         ReextractRequired,
-        /// Ready, Stalled: settled without publication, and the attempts are used up.
-        AttemptsExhausted,
         /// Ready, Stalled, DeletionBlocked: some writer or stage is not proved settled.
         CustodyUnknown,
-        /// Ready, Stalled: the run ended without publication, proved.
-        Failed,
 
         /// Ready, Suspended: `spec.suspend` is true.
         SuspendRequested,

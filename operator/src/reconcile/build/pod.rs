@@ -22,7 +22,8 @@ use crate::crd::status::WorkerPhase;
 use crate::names;
 
 /// Keys that a connection's Secret must have, or the kubelet does not start the container. The role is what makes a
-/// Secret a connection: the right to create a transfer is not the right to read any Secret of the namespace.
+/// Secret a connection: who may create a transfer, and with it choose the worker's image, reaches these Secrets and no other
+/// of the namespace.
 pub(super) const REQUIRED_KEYS: [&str; 6] = ["host", "port", "user", "password", "database", "transfer.dpone.io.role"];
 
 /// Keys that it may have.
