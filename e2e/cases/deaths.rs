@@ -1,7 +1,7 @@
 //! Workers that die: each death becomes a state that a person understands, nothing is published twice, nothing is left.
 
 use e2e::Case;
-use e2e::case::{WRITER, condition};
+use e2e::case::{MANY_ROWS, WRITER, condition};
 use serde_json::json;
 use servers::sqlserver::control::{Breakpoint, Then, When};
 
@@ -10,10 +10,10 @@ fn extraction() -> Breakpoint {
     Breakpoint::hold("", When::Rows(10)).on_bulk().nth(2)
 }
 
-/// A transfer of three chunks whose worker is held in the middle of the extraction.
-fn held_in_extraction(name: &str) -> (Case, u64) {
+/// A transfer whose worker is held in the middle of its second chunk.
+fn held_in_extraction(name: &str, rows: u64) -> (Case, u64) {
     let mut case = Case::new(name);
-    case.table("t", 100);
+    case.table("t", rows);
     let held = case.hold(extraction());
     case.apply(&case.document("t"));
     case.until_held(held);
@@ -34,7 +34,7 @@ fn assert_settled_and_repeated(case: &mut Case) {
 }
 
 pub(crate) fn killed_by_a_signal_during_extraction() {
-    let (mut case, held) = held_in_extraction("killed-extract");
+    let (mut case, held) = held_in_extraction("killed-extract", 100);
     case.kill_worker("extract");
     case.release(held, Then::DropConnection);
     assert_settled_and_repeated(&mut case);
@@ -87,18 +87,19 @@ fn worker(case: &Case) -> String {
 }
 
 pub(crate) fn evicted() {
-    let (mut case, held) = held_in_extraction("evicted");
+    let (mut case, held) = held_in_extraction("evicted", MANY_ROWS);
     let (pod, namespace) = (worker(&case), case.namespace.clone());
     let eviction =
         json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": namespace}});
     let path = format!("/api/v1/namespaces/{namespace}/pods/{pod}/eviction");
     case.kubectl().feed(&["create", "--raw", &path, "-f", "-"], &eviction.to_string());
+    case.until_stopping("extract");
     case.release(held, Then::GoOn);
     assert_settled_and_repeated(&mut case);
 }
 
 pub(crate) fn deleted_without_grace() {
-    let (mut case, held) = held_in_extraction("no-grace");
+    let (mut case, held) = held_in_extraction("no-grace", 100);
     let pod = worker(&case);
     case.kubectl().run(&["delete", "pod", &pod, "-n", &case.namespace, "--grace-period=0", "--force", "--wait=false"]);
     case.kubectl().until("pods", &case.namespace, "the worker's end", |found| {
@@ -111,15 +112,12 @@ pub(crate) fn deleted_without_grace() {
 
 pub(crate) fn suspended_during_extraction() {
     let mut case = Case::new("suspended");
-    case.table("t", 100);
+    case.table("t", MANY_ROWS);
     let held = case.hold(Breakpoint::hold("COMMIT TRANSACTION;", When::Before).whole().of(WRITER).nth(2));
     case.apply(&case.document("t"));
     case.until_held(held);
     case.patch("t", &json!({"suspend": true}));
-    case.kubectl().until("pods", &case.namespace, "the worker asked to stop", |pod| {
-        pod["metadata"]["labels"]["transfer.dpone.io/phase"] == "extract"
-            && !pod["metadata"]["deletionTimestamp"].is_null()
-    });
+    case.until_stopping("extract");
     case.release(held, Then::GoOn);
     case.until("t", "suspension with nothing held", |object| {
         condition(object, "Suspended").is_some() && object["status"]["custody"]["state"] == "Released"

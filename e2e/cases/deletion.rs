@@ -1,7 +1,8 @@
 //! Deletion at every moment: nothing of ours is left, nothing that is unknown is forgotten.
 
 use e2e::Case;
-use e2e::case::{NTR, WRITER, condition};
+use e2e::case::{MANY_ROWS, NTR, WRITER, condition, uid};
+use serde_json::json;
 use servers::sqlserver::control::{Breakpoint, Then, When};
 
 /// A session of the publication, held before its COMMIT.
@@ -32,16 +33,13 @@ pub(crate) fn before_the_start() {
 
 pub(crate) fn during_extraction() {
     let mut case = Case::new("delete-extract");
-    case.table("t", 100);
+    case.table("t", MANY_ROWS);
     let held = case.hold(Breakpoint::hold("", When::Rows(10)).on_bulk().nth(2));
     case.apply(&case.document("t"));
     case.until_held(held);
     case.delete("t");
     // The worker is asked to stop; what the target holds back goes on, and the engine settles.
-    case.kubectl().until("pods", &case.namespace, "the worker asked to stop", |pod| {
-        pod["metadata"]["labels"]["transfer.dpone.io/phase"] == "extract"
-            && !pod["metadata"]["deletionTimestamp"].is_null()
-    });
+    case.until_stopping("extract");
     case.release(held, Then::GoOn);
     assert_nothing_is_left(&case, "t");
     case.assert_untouched("t");
@@ -74,7 +72,7 @@ pub(crate) fn after_success() {
 
 /// A transfer that holds custody: its second chunk is held before its commit.
 fn with_custody_held(case: &mut Case) -> u64 {
-    case.table("t", 100);
+    case.table("t", MANY_ROWS);
     let held = case.hold(Breakpoint::hold("COMMIT TRANSACTION;", When::Before).whole().of(WRITER).nth(2));
     case.apply(&case.document("t"));
     case.until_held(held);
@@ -85,14 +83,18 @@ pub(crate) fn in_the_foreground_while_custody_is_held() {
     let mut case = Case::new("delete-foreground");
     let held = with_custody_held(&mut case);
     let namespace = case.namespace.clone();
+    let canary = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "canary", "ownerReferences": [{
+        "apiVersion": "transfer.dpone.io/v1alpha1", "kind": "NativeTransfer", "name": "t", "uid": uid(&case.get("t"))}]}});
+    case.kubectl().feed(&["create", "-n", &namespace, "-f", "-"], &canary.to_string());
     case.kubectl().run(&["delete", NTR, "t", "-n", &namespace, "--cascade=foreground", "--wait=false"]);
-    case.until("t", "deletion", |object| !object["metadata"]["deletionTimestamp"].is_null());
-    // The garbage collector has had its turn when the owner is the only thing it may not touch: the journal is still there.
+    // The garbage collector has had its turn when another child of the transfer is gone.
+    case.kubectl().until_gone("configmap", &namespace, "canary");
     let claims = case.kubectl().list("pvc", &namespace, "app.kubernetes.io/name=native-transfer");
     assert!(
         claims.iter().all(|claim| claim["metadata"]["deletionTimestamp"].is_null()) && claims.len() == 1,
         "{claims:?}"
     );
+    case.until_stopping("extract");
     case.release(held, Then::GoOn);
     assert_nothing_is_left(&case, "t");
     case.assert_untouched("t");
@@ -103,8 +105,7 @@ pub(crate) fn of_the_namespace_while_custody_is_held() {
     let held = with_custody_held(&mut case);
     let namespace = case.namespace.clone();
     case.kubectl().run(&["delete", "namespace", &namespace, "--wait=false"]);
-    case.kubectl()
-        .until("pods", &namespace, "the worker asked to stop", |pod| !pod["metadata"]["deletionTimestamp"].is_null());
+    case.until_stopping("extract");
     case.release(held, Then::GoOn);
     case.kubectl().run(&["wait", "--for=delete", &format!("namespace/{namespace}"), "--timeout=180s"]);
     case.assert_untouched("t");

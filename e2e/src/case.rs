@@ -19,6 +19,10 @@ pub const SECRETS: [&str; 2] = ["clickhouse-ro", "mssql-loader"];
 /// A session that writes a chunk names itself with this.
 pub const WRITER: &str = "dpone-mssql-sqlclient:";
 
+/// Rows of an extraction that is asked to stop early in it: a hundred chunks, so that the signal is there long before the end,
+/// whatever the kubelet takes for it.
+pub const MANY_ROWS: u64 = 4_000;
+
 #[derive(Debug)]
 enum Calm {
     Shared(#[allow(dead_code, reason = "held")] RwLockReadGuard<'static, ()>),
@@ -176,6 +180,14 @@ impl Case {
         live.retain(|pod| pod["status"]["phase"] == "Running");
         assert_eq!(live.len(), 1, "one live worker: {live:?}");
         live.remove(0)
+    }
+
+    /// Waits until the worker of a phase is asked to stop.
+    pub fn until_stopping(&self, phase: &str) {
+        self.kubectl().until("pods", &self.namespace, "the worker asked to stop", |pod| {
+            pod["metadata"]["labels"]["transfer.dpone.io/phase"] == phase
+                && !pod["metadata"]["deletionTimestamp"].is_null()
+        });
     }
 
     /// Holds the target at a breakpoint; `then` is done when the breakpoint is released.
