@@ -20,7 +20,7 @@ use contract::layout::WireLayout;
 use contract::limits::Limits;
 use contract::port::source::{Source as _, SourceMode, SourceRequest};
 use contract::source_type::SourceType;
-use runtime::measure::{self, Sealing};
+use runtime::measure::{self, Files, Sealing};
 use runtime::{CancellationToken, PhaseSummary};
 use serde_json::{Value, json};
 use source_clickhouse::{ClickHouseSource, ConnectOptions, Timeouts};
@@ -120,7 +120,7 @@ async fn bench(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     source.open(&admission, "dpone-native-00000000000000000000000000000001").await?;
     let (started, cpu) = (Instant::now(), cpu_time()?);
     let stop = CancellationToken::new();
-    let sealing = measure::read_and_seal(source, encoder, limits, &arguments.spool, &stop).await?;
+    let sealing = measure::read_and_seal(source, encoder, limits, &arguments.spool, Files::Removed, &stop).await?;
     report(&sealing, &limits, started.elapsed(), cpu_time()?.saturating_sub(cpu))
 }
 

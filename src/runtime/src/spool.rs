@@ -52,7 +52,7 @@ impl Spool {
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 
-    fn path(&self, ordinal: u64) -> PathBuf {
+    pub(crate) fn path(&self, ordinal: u64) -> PathBuf {
         self.directory.join(format!("{ordinal}.native"))
     }
 
