@@ -5,5 +5,6 @@
 mod admission;
 mod endpoint;
 mod kit;
+mod races;
 mod streaming;
 mod values;

@@ -13,6 +13,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
+use super::hooks::Hooks;
 use super::query_log::QueryLog;
 use super::{Engine, Options, Shared, StartError, http, tcp};
 use crate::tls::TestTls;
@@ -77,6 +78,7 @@ impl Server {
             engine,
             accounts: options.accounts,
             query_log,
+            hooks: Hooks::default(),
             sessions: http::Sessions::default(),
             connections: AtomicU64::new(0),
         });
@@ -85,6 +87,13 @@ impl Server {
             tokio::spawn(accept(listener, Arc::clone(&shared), stopped.clone()));
         }
         Ok(Server { shared, tls, address, https_address, http_address, stop })
+    }
+
+    /// Does `action` once, after the next query whose text fits `pattern` has arrived and before the engine sees it.
+    ///
+    /// The query waits for the action, so that a test can change the source at this very moment.
+    pub fn once_before(&self, pattern: impl Fn(&str) -> bool + Send + 'static, action: impl FnOnce() + Send + 'static) {
+        self.shared.hooks.add(Box::new(pattern), Box::new(action));
     }
 
     /// Address of the native protocol.

@@ -18,6 +18,7 @@ pub mod ffi;
 
 mod control;
 mod frame;
+mod hooks;
 mod http;
 mod listen;
 mod meter;
@@ -41,7 +42,8 @@ pub use engine::{Engine, EngineError, EngineVersion, StartError};
 pub use listen::Server;
 pub use settings::Accounts;
 
-use query_log::QueryLog;
+use hooks::Hooks;
+use query_log::{Entry, QueryLog};
 
 /// How a server is started.
 #[derive(Clone, Debug)]
@@ -84,6 +86,16 @@ struct Shared {
     engine: Arc<Engine>,
     accounts: Accounts,
     query_log: QueryLog,
+    hooks: Hooks,
     sessions: http::Sessions,
     connections: AtomicU64,
+}
+
+impl Shared {
+    /// Logs a query that is about to run, and does what tests want done before it.
+    fn announce(&self, entry: &Entry<'_>) -> std::io::Result<()> {
+        self.query_log.write(entry)?;
+        self.hooks.call(entry.text);
+        Ok(())
+    }
 }

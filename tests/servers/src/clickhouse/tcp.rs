@@ -175,7 +175,7 @@ impl<W: Write> Connection<'_, W> {
     fn run(&mut self, session: &mut Session, query: &Query) -> Result<(), Failure> {
         self.external_tables()?;
         let sent: Vec<_> = query.settings.iter().map(|s| (s.name.clone(), s.value.clone(), s.important)).collect();
-        self.shared.query_log.write(&Entry {
+        self.shared.announce(&Entry {
             interface: "native",
             connection: self.number,
             user: self.user,

@@ -79,7 +79,7 @@ fn work(
 ) -> Result<(), Failure> {
     let (text, statement, rows) = read_statement(&query.text, &mut body)?;
     let logged: Vec<_> = query.settings.iter().map(|s| (s.name.clone(), s.value.clone(), s.important)).collect();
-    shared.query_log.write(&Entry {
+    shared.announce(&Entry {
         interface: "http",
         connection: number,
         user: &query.user,
