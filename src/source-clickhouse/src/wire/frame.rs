@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! 16 bytes  CityHash128 (1.0.2) of everything that follows in this frame, low half first, little-endian
-//!  1 byte   method: 0x82 LZ4, 0x02 none
+//!  1 byte   method: 0x82 LZ4, 0x90 ZSTD, 0x02 none
 //!  4 bytes  size of this frame without the checksum
 //!  4 bytes  size of the payload when decompressed
 //! ```
@@ -16,8 +16,9 @@ use super::stream::{Pieces, Wire};
 
 const CHECKSUM_BYTES: usize = 16;
 const HEADER_BYTES: usize = 9;
-const METHOD_NONE: u8 = 0x02;
-const METHOD_LZ4: u8 = 0x82;
+pub(crate) const METHOD_NONE: u8 = 0x02;
+pub(crate) const METHOD_LZ4: u8 = 0x82;
+pub(crate) const METHOD_ZSTD: u8 = 0x90;
 
 /// The decompressed bytes of one block, frame by frame.
 #[derive(Debug)]
@@ -69,17 +70,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Frames<'a, S> {
         let plain = &mut self.buffers.plain;
         plain.clear();
         plain.resize(plain_size, 0);
-        match packed[0] {
-            METHOD_NONE => plain.copy_from_slice(payload),
-            _ => {
-                let written = lz4_flex::block::decompress_into(payload, plain)
-                    .map_err(|_| WireError::Malformed("a compressed frame does not decompress"))?;
-                if written != plain_size {
-                    return Err(WireError::Malformed("a compressed frame is shorter than announced"));
-                }
-            }
-        }
-        Ok(())
+        decompress(packed[0], payload, plain)
     }
 }
 
@@ -118,13 +109,34 @@ fn sizes(header: &[u8], allowance: usize) -> Result<(usize, usize)> {
     let fits = match header[0] {
         METHOD_NONE => packed - HEADER_BYTES == plain,
         METHOD_LZ4 => packed - HEADER_BYTES <= lz4_flex::block::get_maximum_output_size(plain),
+        METHOD_ZSTD => packed - HEADER_BYTES <= zstd::zstd_safe::compress_bound(plain),
         _ => return Err(WireError::Malformed("a frame uses an unknown compression method")),
     };
     if fits { Ok((packed, plain)) } else { Err(WireError::Malformed("the sizes of a compressed frame disagree")) }
 }
 
+/// Fills `plain` from a payload of a known method; every byte of both is used, or the frame is refused.
+fn decompress(method: u8, payload: &[u8], plain: &mut [u8]) -> Result<()> {
+    const CORRUPT: WireError = WireError::Malformed("a compressed frame does not decompress");
+    let written = match method {
+        METHOD_NONE => {
+            plain.copy_from_slice(payload);
+            payload.len()
+        }
+        METHOD_LZ4 => lz4_flex::block::decompress_into(payload, plain).map_err(|_| CORRUPT)?,
+        // The library would go on with further frames and pass over frames that hold nothing; a server sends one.
+        _ if zstd::zstd_safe::find_frame_compressed_size(payload) != Ok(payload.len()) => return Err(CORRUPT),
+        _ => zstd::bulk::decompress_to_buffer(payload, plain).map_err(|_| CORRUPT)?,
+    };
+    if written == plain.len() {
+        Ok(())
+    } else {
+        Err(WireError::Malformed("a compressed frame is shorter than announced"))
+    }
+}
+
 /// The checksum of a frame (header and payload) in wire order.
-fn checksum_of(frame: &[u8]) -> [u8; CHECKSUM_BYTES] {
+pub(crate) fn checksum_of(frame: &[u8]) -> [u8; CHECKSUM_BYTES] {
     // The crate returns the pair (low, high) of CityHash128 as the two big-endian halves of one number.
     let hash = cityhash_102_128(frame);
     let mut bytes = [0; CHECKSUM_BYTES];
@@ -135,20 +147,25 @@ fn checksum_of(frame: &[u8]) -> [u8; CHECKSUM_BYTES] {
 
 /// One LZ4 frame around `plain`, which must be shorter than 2 GiB.
 pub(crate) fn compress(plain: &[u8]) -> Vec<u8> {
-    let payload = lz4_flex::block::compress(plain);
-    let mut frame = Vec::with_capacity(HEADER_BYTES + payload.len());
-    frame.push(METHOD_LZ4);
+    framed(METHOD_LZ4, plain.len() as u32, &lz4_flex::block::compress(plain))
+}
+
+/// One frame that says that `payload` decompresses to `plain_size` bytes by `method`.
+pub(crate) fn framed(method: u8, plain_size: u32, payload: &[u8]) -> Vec<u8> {
+    let mut frame = Vec::with_capacity(CHECKSUM_BYTES + HEADER_BYTES + payload.len());
+    frame.extend_from_slice(&[0; CHECKSUM_BYTES]);
+    frame.push(method);
     frame.extend_from_slice(&((HEADER_BYTES + payload.len()) as u32).to_le_bytes());
-    frame.extend_from_slice(&(plain.len() as u32).to_le_bytes());
-    frame.extend_from_slice(&payload);
-    let mut message = checksum_of(&frame).to_vec();
-    message.append(&mut frame);
-    message
+    frame.extend_from_slice(&plain_size.to_le_bytes());
+    frame.extend_from_slice(payload);
+    let checksum = checksum_of(&frame[CHECKSUM_BYTES..]);
+    frame[..CHECKSUM_BYTES].copy_from_slice(&checksum);
+    frame
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{checksum_of, compress, sizes};
+    use super::{METHOD_ZSTD, checksum_of, compress, decompress, sizes};
 
     #[test]
     fn checksum_matches_clickhouse_cityhash() {
@@ -210,5 +227,39 @@ mod tests {
     fn a_frame_carries_its_sizes() {
         let frame = compress(&[0; 1000]);
         assert!(sizes(&frame[16..], 1000).is_ok_and(|(packed, plain)| plain == 1000 && packed == frame.len() - 16));
+    }
+
+    #[test]
+    fn a_zstd_payload_fills_exactly_what_its_frame_announces() {
+        for plain in [vec![0; 100_000], pattern(65_545), vec![1]] {
+            let payload = zstd::bulk::compress(&plain, 1).expect("a payload");
+            let into = |payload: &[u8], size| {
+                let mut out = vec![0; size];
+                decompress(METHOD_ZSTD, payload, &mut out).map(|()| out)
+            };
+            assert_eq!(into(&payload, plain.len()).expect("it decompresses"), plain);
+            for size in [plain.len() - 1, plain.len() + 1, 2 * plain.len()] {
+                assert!(into(&payload, size).is_err(), "{size} of {} bytes", plain.len());
+            }
+            for kept in [0, 1, payload.len() / 2, payload.len() - 1] {
+                assert!(into(&payload[..kept], plain.len()).is_err(), "{kept} of {} bytes", payload.len());
+            }
+            let nothing = [0x50, 0x2a, 0x4d, 0x18, 0, 0, 0, 0];
+            let empty = zstd::bulk::compress(&[], 1).expect("a payload");
+            for more in [&[0][..], &nothing, &empty, &payload] {
+                assert!(into(&[&payload[..], more].concat(), plain.len()).is_err(), "followed by {more:?}");
+            }
+            assert!(into(&[&nothing[..], &payload].concat(), plain.len()).is_err());
+        }
+    }
+
+    #[test]
+    fn a_zstd_frame_may_not_be_longer_than_its_data_can_get() {
+        for (packed, fits) in [(9 + zstd::zstd_safe::compress_bound(1000), true), (1 << 31, false)] {
+            let mut header = vec![METHOD_ZSTD];
+            header.extend_from_slice(&(packed as u32).to_le_bytes());
+            header.extend_from_slice(&1000_u32.to_le_bytes());
+            assert_eq!(sizes(&header, 32 << 20).is_ok(), fits);
+        }
     }
 }

@@ -99,7 +99,7 @@ async fn many_small_frames_cannot_pass_the_cap_together() {
 
 #[tokio::test]
 async fn unknown_compression_methods_are_refused() {
-    for method in [0x00, 0x90, 0xff] {
+    for method in [0x00, 0x91, 0xff] {
         let mut packet = numbers(0, 3);
         packet[2 + 16] = method;
         let (_, end) = read_all(Scripted::answering(&[packet]), number_shape()).await;
