@@ -4,4 +4,7 @@ mod decoding;
 mod endings;
 mod hostile;
 mod klickhouse;
+mod memory;
+mod model;
+mod properties;
 pub(crate) mod script;
