@@ -17,6 +17,9 @@ pub(crate) const PASSWORD: &str = "planted-secret-6f1b";
 pub(crate) const QUERY_ID: &str = "dpone-native-0123456789abcdef0123456789abcdef";
 pub(crate) const RAW: SourceMode = SourceMode::ExactRawRows(ReplicaScope::SingleServer);
 
+/// `max_rows_to_read` of the profile: more than any test reads that is to succeed.
+pub(crate) const ROWS_TO_READ_MAX: i64 = 4_000_000;
+
 /// Policies cannot be made by statement in the embedded engine; `users.xml` is the only way. The profile is set
 /// against an exact read (as far as the embedded engine starts with it), so every test shows that what the query sends wins.
 const USERS: &str = r"<clickhouse>
@@ -27,6 +30,8 @@ const USERS: &str = r"<clickhouse>
     <timeout_overflow_mode>break</timeout_overflow_mode><sort_overflow_mode>break</sort_overflow_mode>
     <session_timezone>Asia/Tokyo</session_timezone><send_logs_level>trace</send_logs_level>
     <network_compression_method>ZSTD</network_compression_method>
+    <use_query_condition_cache>1</use_query_condition_cache>
+    <set_overflow_mode>break</set_overflow_mode><max_rows_to_read>4000000</max_rows_to_read>
   </default></profiles>
   <quotas><default/></quotas>
   <users><default>
@@ -70,6 +75,13 @@ impl Kit {
         log.lines().filter(|line| line.contains(text)).map(str::to_owned).collect()
     }
 
+    /// The queries that read rows of table `d.table`, in the order in which they were sent.
+    pub(crate) fn data_queries(&self, table: &str) -> Vec<Logged> {
+        let relation = format!("FROM `d`.`{table}`");
+        let entries = self.logged(&relation).into_iter().map(|line| Logged::parse(&line));
+        entries.filter(|entry| entry.text.starts_with("SELECT ")).collect()
+    }
+
     pub(crate) fn options(&self) -> ConnectOptions {
         ConnectOptions {
             host: "localhost".into(),
@@ -85,6 +97,33 @@ impl Kit {
 
     pub(crate) async fn source(&self) -> ClickHouseSource {
         ClickHouseSource::connect(&self.options()).await.expect("a session")
+    }
+}
+
+/// One statement as the server received it.
+#[derive(Debug)]
+pub(crate) struct Logged {
+    pub(crate) connection: u64,
+    pub(crate) query_id: String,
+    pub(crate) text: String,
+    /// Name, value, and whether a server that does not know the setting must refuse.
+    pub(crate) settings: Vec<(String, String, bool)>,
+}
+
+impl Logged {
+    pub(crate) fn parse(line: &str) -> Logged {
+        let entry: serde_json::Value = serde_json::from_str(line).expect("an entry of the query log");
+        let text = |value: &serde_json::Value| value.as_str().expect("a text").to_owned();
+        let settings = entry["settings"].as_array().expect("settings").iter().map(|setting| {
+            let important = setting["important"].as_bool().expect("a flag");
+            (text(&setting["name"]), text(&setting["value"]), important)
+        });
+        Logged {
+            connection: entry["connection"].as_u64().expect("a number"),
+            query_id: text(&entry["query_id"]),
+            text: text(&entry["query"]),
+            settings: settings.collect(),
+        }
     }
 }
 

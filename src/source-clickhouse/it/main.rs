@@ -5,6 +5,8 @@
 mod admission;
 mod endpoint;
 mod kit;
+mod query_semantics;
 mod races;
 mod streaming;
 mod values;
+mod windows;

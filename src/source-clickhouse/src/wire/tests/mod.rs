@@ -6,5 +6,6 @@ mod hostile;
 mod klickhouse;
 mod memory;
 mod model;
+mod old_server;
 mod properties;
 pub(crate) mod script;
