@@ -10,3 +10,4 @@ mod races;
 mod streaming;
 mod values;
 mod windows;
+mod writes;
