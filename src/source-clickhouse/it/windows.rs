@@ -230,3 +230,45 @@ async fn ten_years_of_daily_partitions_are_read_and_more_than_8192_are_refused()
     assert_eq!(kit.data_queries("window_days").len(), 1, "no refusal has read a row");
     drop(&kit, "window_days");
 }
+
+/// A table that was written in Tokyo's calendar and is attached by a server in UTC: the server itself no longer finds the
+/// rows that June's last nine hours in UTC put into July. No zone of the column's own, no proof: a raw read refuses,
+/// whether the server would lose the rows or not; a column in UTC was never in doubt.
+#[tokio::test]
+async fn partitions_of_another_calendar_are_refused_before_the_server_can_lose_their_rows() {
+    let kit = kit();
+    let night = (JUNE_30 + 15 * HOUR, JUNE_30 + 20 * HOUR);
+    for (number, partition) in PARTITIONS.into_iter().enumerate() {
+        for (column_type, implicit) in [("DateTime", true), ("DateTime64(6)", true), ("DateTime64(6, 'UTC')", false)] {
+            let table = format!("window_calendar_{number}_{}", column_type.len());
+            kit.run(&[
+                "SET session_timezone = 'Asia/Tokyo'",
+                &create(&table, column_type, RAW, partition),
+                &hours(&table, JUNE_30 - DAY, 72),
+                "SET session_timezone = 'UTC'",
+            ]);
+            for attached_again in [false, true] {
+                if attached_again {
+                    kit.run(&[&format!("DETACH TABLE d.{table} SYNC"), &format!("ATTACH TABLE d.{table}")]);
+                }
+                if implicit {
+                    let window = windowed(&table, RAW, "at", night.0, night.1);
+                    assert_eq!(refusal(&kit, &window).await, PROFILE_UNSUPPORTED, "{column_type} {partition}");
+                } else {
+                    let expected: Vec<i64> = (15..20).map(|hour| JUNE_30 + hour * HOUR).collect();
+                    assert_eq!(keys(&kit, &table, RAW, night.0, night.1).await, expected, "{partition}");
+                }
+            }
+            let found = kit.value(&format!(
+                "SELECT count() FROM d.{table} WHERE at >= toDateTime64('2013-06-30 15:00:00', 6, 'UTC') AND \
+                 at < toDateTime64('2013-06-30 20:00:00', 6, 'UTC')"
+            ));
+            assert_eq!(
+                found,
+                if implicit { "0" } else { "5" },
+                "what the server itself finds: {column_type} {partition}"
+            );
+            drop(&kit, &table);
+        }
+    }
+}

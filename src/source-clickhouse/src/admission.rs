@@ -98,7 +98,10 @@ pub(crate) async fn acquire<S: AsyncRead + AsyncWrite + Unpin>(
             };
             let facts =
                 SourceFacts { tables, columns, settings, session, policies, replicas, pending_mutations, parts };
-            raw(request, scope, moment, &facts, guards)?
+            let acquired = raw(request, scope, moment, &facts, guards)?;
+            // Only now: what the contract's own order refuses comes first.
+            refuse_another_calendar(&mut catalog, request, &facts).await?;
+            acquired
         }
     };
     for column in &acquired.admission.columns {
@@ -123,6 +126,31 @@ async fn parts_of<S: AsyncRead + AsyncWrite + Unpin>(
         Ok(ids) => catalog.parts(relation, Some(&ids)).await,
         Err(_) => Ok(Vec::new()),
     }
+}
+
+/// Without a zone of its own the window column's partitions follow the calendar of the server or session that wrote them.
+/// When that was another than today's, the server prunes partitions that hold rows of the window, and no row tells of it:
+/// so the parts' own bounds have to say that there are none.
+async fn refuse_another_calendar<S: AsyncRead + AsyncWrite + Unpin>(
+    catalog: &mut Catalog<'_, S>,
+    request: &SourceRequest,
+    facts: &SourceFacts,
+) -> Result<(), PortError> {
+    let relation = Relation { database: &request.database, table: &request.table };
+    let (Some(window), [table]) = (&request.window, facts.tables.as_slice()) else { return Ok(()) };
+    let implicit = |column: &ColumnFacts| column.name == window.column && !column.type_text.contains("'UTC'");
+    let Some(ids) = partition_ids(&table.partition_key, window).ok().filter(|_| facts.columns.iter().any(implicit))
+    else {
+        return Ok(());
+    };
+    if catalog.parts_of_another_calendar(relation, &ids, window).await? == 0 {
+        return Ok(());
+    }
+    Err(PortError::not_done(
+        code::SOURCE_READ_PROFILE_UNSUPPORTED,
+        "rows of the window lie in partitions of another calendar than UTC: they were written while server or session ran \
+         in another time zone; declare the column DateTime64(6, 'UTC') in a new table and copy the rows",
+    ))
 }
 
 /// What can be refused before anything is read.

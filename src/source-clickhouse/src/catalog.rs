@@ -9,6 +9,7 @@ use std::time::Duration;
 use contract::block::{Block, Values};
 use contract::code;
 use contract::error::PortError;
+use contract::port::source::FrozenWindow;
 use contract::raw::facts::{ColumnFacts, Flag, PolicyRow, ReplicaRow, TableFacts};
 use contract::raw::parts::PartRow;
 use contract::raw::{CATALOG_BYTES_MAX, CATALOG_ROWS_MAX};
@@ -228,6 +229,27 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Catalog<'a, S> {
             });
         }
         Ok(parts)
+    }
+
+    /// How many active parts of other partitions than the given ones hold rows of the time of the window, by the server's
+    /// own bounds of each part. A part whose bounds are in disorder (its times do not fit into them) counts as one.
+    pub(crate) async fn parts_of_another_calendar(
+        &mut self,
+        relation: Relation<'_>,
+        partition_ids: &[String],
+        window: &FrozenWindow,
+    ) -> Result<u64, PortError> {
+        let (first, last) = (window.start_micros.div_euclid(1_000_000), (window.end_micros - 1).div_euclid(1_000_000));
+        let sql = format!(
+            "SELECT toUInt64(count()) AS parts FROM system.parts WHERE {} AND active AND NOT startsWith(partition_id, \
+             'patch-') AND partition_id NOT IN ('{}') AND (toUnixTimestamp(min_time) > toUnixTimestamp(max_time) OR \
+             (toUnixTimestamp(max_time) >= {first} AND toUnixTimestamp(min_time) <= {last}))",
+            relation.condition(),
+            partition_ids.join("', '")
+        );
+        let rows = self.rows(&sql, &[("parts", NUMBER)]).await?;
+        let [[parts]] = <[_; 1]>::try_from(rows).map_err(|_| unreadable())?;
+        number(&parts)
     }
 
     /// Lets the server check names, types and rights of a SELECT without reading a row of it.
