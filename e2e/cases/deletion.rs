@@ -1,8 +1,9 @@
 //! Deletion at every moment: nothing of ours is left, nothing that is unknown is forgotten.
 
 use e2e::Case;
-use e2e::case::{MANY_ROWS, NTR, WRITER, condition, uid};
-use serde_json::json;
+use e2e::case::{MANY_ROWS, NTR, SECRETS, WRITER, condition, uid};
+use e2e::cluster::IMAGE;
+use serde_json::{Value, json};
 use servers::sqlserver::control::{Breakpoint, Then, When};
 
 /// A session of the publication, held before its COMMIT.
@@ -109,6 +110,135 @@ pub(crate) fn of_the_namespace_while_custody_is_held() {
     case.release(held, Then::GoOn);
     case.kubectl().run(&["wait", "--for=delete", &format!("namespace/{namespace}"), "--timeout=180s"]);
     case.assert_untouched("t");
+}
+
+/// The way out of docs/guide/terminating-namespace.md, step by step.
+pub(crate) fn of_the_namespace_when_a_pod_is_needed_is_settled_from_another_one() {
+    let mut case = Case::new("delete-stuck");
+    case.table("t", 50);
+    let held = case.hold(publication(When::Before));
+    case.apply(&case.document("t"));
+    case.until_held(held);
+    case.kubectl().run(&["delete", "namespace", &case.namespace, "--wait=false"]);
+    case.until_stopping("publish");
+    case.release(held, Then::DropConnection);
+    let stuck = case.until_reason("t", "DeletionBlocked", "NamespaceTerminating");
+    assert_ne!(case.target.custody(), vec!["clear"], "nothing is dropped");
+    let message = condition(&stuck, "DeletionBlocked").expect("a condition")["message"].clone();
+    let message = message.as_str().expect("text");
+    let word_after = |word: &str| {
+        let (_, rest) = message.split_once(&format!(" {word} ")).unwrap_or_else(|| panic!("no {word} in {message}"));
+        rest.split([' ', ';']).next().expect("a word").trim_end_matches('.').to_owned()
+    };
+    let volume = free_the_volume(&case, &word_after("stays on claim"));
+    settle(&case, &stuck, &word_after("Settle run"), &volume);
+    case.assert_moved("t");
+    assert_eq!(case.receipts(), "1");
+    let nobody = json!({"metadata": {"finalizers": null}}).to_string();
+    case.kubectl().run(&["patch", NTR, "t", "-n", &case.namespace, "--type=merge", "-p", &nobody]);
+    case.kubectl().run(&["wait", "--for=delete", &format!("namespace/{}", case.namespace), "--timeout=180s"]);
+    let settling = format!("{}-settle", case.namespace);
+    case.kubectl().run(&["delete", "namespace", &settling, "--wait=false"]);
+    case.kubectl().run(&["delete", "pv", volume["metadata"]["name"].as_str().expect("a name"), "--wait=false"]);
+}
+
+fn publish_on_delete(case: &Case) {
+    case.kubectl().run(&["annotate", NTR, "t", "-n", &case.namespace, "transfer.dpone.io/on-delete=publish"]);
+}
+
+/// The journal's volume, kept and free for another claim.
+fn free_the_volume(case: &Case, claim: &str) -> Value {
+    let namespace = case.namespace.as_str();
+    let found = case.kubectl().get("pvc", namespace, claim).expect("the journal's claim");
+    let name = found["spec"]["volumeName"].as_str().expect("a volume");
+    let patch = |arguments: &[&str]| {
+        case.kubectl().run(&[&["patch"], arguments].concat());
+    };
+    let keep = json!({"spec": {"persistentVolumeReclaimPolicy": "Retain"}}).to_string();
+    patch(&["pv", name, "--type=merge", "-p", &keep]);
+    patch(&[
+        "pvc",
+        claim,
+        "-n",
+        namespace,
+        "--type=merge",
+        "-p",
+        &json!({"metadata": {"finalizers": null}}).to_string(),
+    ]);
+    case.kubectl().until_gone("pvc", namespace, claim);
+    let free = json!([{"op": "remove", "path": "/spec/claimRef"}]).to_string();
+    patch(&["pv", name, "--type=json", "-p", &free]);
+    case.kubectl().json(&["get", "pv", name])
+}
+
+/// Runs the guide's pod in a namespace of its own until it has ended with 0.
+fn settle(case: &Case, transfer: &Value, run_id: &str, volume: &Value) {
+    let namespace = format!("{}-settle", case.namespace);
+    case.kubectl().run(&["create", "namespace", &namespace]);
+    for secret in SECRETS {
+        case.create_secret_in(&namespace, secret);
+    }
+    let plan = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "plan"},
+        "data": {"transfer.json": transfer.to_string()}});
+    case.kubectl().feed(&["create", "-n", &namespace, "-f", "-"], &plan.to_string());
+    let of = |pointer: &str| volume.pointer(pointer).and_then(Value::as_str).expect("text");
+    let document = include_str!("../../docs/guide/settle.yaml")
+        .replace("RUN_ID", run_id)
+        .replace("VOLUME", of("/metadata/name"))
+        .replace("CLASS", of("/spec/storageClassName"))
+        .replace("SIZE", of("/spec/capacity/storage"))
+        .replace("IMAGE", IMAGE);
+    case.kubectl().feed(&["apply", "-n", &namespace, "-f", "-"], &document);
+    let ended = case.kubectl().until("pods", &namespace, "the settling pod's end", |pod| {
+        !pod["status"]["containerStatuses"][0]["state"]["terminated"].is_null()
+    });
+    let code = &ended["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"];
+    let said = case.kubectl().try_run(&["logs", "settle", "-n", &namespace], "");
+    assert_eq!(*code, 0, "{}{}", said.out, said.err);
+}
+
+/// Rows that are sealed wait for a word of a person; the operator is away while they are sealed, so that nothing publishes them.
+pub(crate) fn of_sealed_rows_waits_for_a_word_and_publishes_on_it() {
+    let mut case = Case::alone("delete-sealed");
+    case.table("t", 100);
+    let held = case.hold(Breakpoint::hold("", When::Rows(10)).on_bulk().nth(2));
+    case.apply(&case.document("t"));
+    case.until_held(held);
+    case.cluster.scale_operator(0);
+    case.release(held, Then::GoOn);
+    case.kubectl().until("pods", &case.namespace, "the extraction's end", |pod| {
+        pod["metadata"]["labels"]["transfer.dpone.io/phase"] == "extract" && pod["status"]["phase"] == "Succeeded"
+    });
+    case.delete("t");
+    case.cluster.scale_operator(1);
+    let blocked = case.until_reason("t", "DeletionBlocked", "CustodyHeld");
+    let message = condition(&blocked, "DeletionBlocked").expect("a condition")["message"].to_string();
+    assert!(message.contains("transfer.dpone.io/on-delete"), "{message}");
+    assert_eq!(case.receipts(), "0");
+    publish_on_delete(&case);
+    assert_nothing_is_left(&case, "t");
+    case.assert_moved("t");
+    assert_eq!(case.receipts(), "1");
+}
+
+pub(crate) fn of_an_unknown_outcome_waits_until_the_target_has_answered() {
+    let mut case = Case::new("delete-unknown");
+    case.table("t", 50);
+    let held = case.hold(publication(When::After));
+    case.apply(&case.document("t"));
+    case.until_held(held);
+    // The next look at the target is held too: the outcome stays unknown as long as the case wants.
+    let answer = case.hold(Breakpoint::hold("", When::Before).of("native-transfer").nth(1));
+    case.release(held, Then::DropConnection);
+    case.until_held(answer);
+    case.delete("t");
+    let blocked =
+        case.until("t", "a deletion that is blocked", |object| condition(object, "DeletionBlocked").is_some());
+    assert_eq!(blocked["status"]["custody"]["state"], "Held", "{:#}", blocked["status"]);
+    case.release(answer, Then::GoOn);
+    assert_nothing_is_left(&case, "t");
+    case.assert_moved("t");
+    assert_eq!(case.receipts(), "1");
 }
 
 pub(crate) fn and_creation_under_the_same_name() {

@@ -48,6 +48,9 @@ fn main() -> ExitCode {
             after_success
             in_the_foreground_while_custody_is_held
             of_the_namespace_while_custody_is_held
+            of_the_namespace_when_a_pod_is_needed_is_settled_from_another_one
+            of_sealed_rows_waits_for_a_word_and_publishes_on_it
+            of_an_unknown_outcome_waits_until_the_target_has_answered
             and_creation_under_the_same_name;
         deaths: killed_by_a_signal_during_extraction
             killed_by_a_signal_during_publication

@@ -3,27 +3,43 @@
 use e2e::case::uid;
 use e2e::cluster::OPERATOR_NAMESPACE;
 use e2e::{Case, process};
+use serde_json::Value;
 use servers::sqlserver::control::{Breakpoint, Then, When};
 
-fn kill_operator(case: &Case) {
-    let pods = case.kubectl().list("pods", OPERATOR_NAMESPACE, "app.kubernetes.io/component=operator");
-    assert_eq!(pods.len(), 1, "one operator: {pods:?}");
-    process::kill(uid(&pods[0]), &["native-transfer-operator run"]);
+/// The one operator's pod and how often its container was started again, once it runs after `restarts` of them.
+fn running_operator(case: &Case, restarts: u64) -> (String, u64) {
+    let restarted = |pod: &Value| pod["status"]["containerStatuses"][0]["restartCount"].as_u64();
+    let pod = case.kubectl().until("pods", OPERATOR_NAMESPACE, "an operator that runs", |pod| {
+        let status = &pod["status"]["containerStatuses"][0];
+        pod["metadata"]["deletionTimestamp"].is_null()
+            && status["ready"] == true
+            && restarted(pod).is_some_and(|count| count >= restarts)
+    });
+    (uid(&pod).to_owned(), restarted(&pod).expect("a count"))
+}
+
+/// Kills the operator, which the kubelet may have started again some seconds ago only; returns how often it will have been.
+fn kill_operator(case: &Case, restarts: u64) -> u64 {
+    let (uid, restarts) = running_operator(case, restarts);
+    process::kill(&uid, &["native-transfer-operator run"]);
+    restarts + 1
 }
 
 pub(crate) fn killed_at_each_phase() {
     let mut case = Case::alone("operator-killed");
     case.table("t", 100);
     let moments = [
+        Breakpoint::hold("", When::Before).of("native-transfer observe"),
         Breakpoint::hold("native_transfer_custody", When::Before).of("native-transfer claim"),
         Breakpoint::hold("", When::Rows(10)).on_bulk().nth(2),
         Breakpoint::hold("COMMIT TRANSACTION;", When::Before).whole().of("native-transfer publish"),
     ];
     let held = moments.map(|moment| case.hold(moment));
     case.apply(&case.document("t"));
+    let mut restarts = 0;
     for moment in held {
         case.until_held(moment);
-        kill_operator(&case);
+        restarts = kill_operator(&case, restarts);
         case.release(moment, Then::GoOn);
     }
     let done = case.until_phase("t", "Succeeded");

@@ -88,6 +88,11 @@ impl Case {
 
     /// Creates one of [`SECRETS`].
     pub fn create_secret(&self, name: &str) {
+        self.create_secret_in(&self.namespace, name);
+    }
+
+    /// Creates one of [`SECRETS`] in another namespace.
+    pub fn create_secret_in(&self, namespace: &str, name: &str) {
         let host = self.cluster.host_address.to_string();
         let connection = if name == SECRETS[0] {
             self.cluster.source.connection(&host, &self.database)
@@ -97,7 +102,7 @@ impl Case {
         let data: serde_json::Map<String, Value> =
             connection.into_iter().map(|(key, value)| (key.to_owned(), value.into())).collect();
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data});
-        self.kubectl().feed(&["create", "-n", &self.namespace, "-f", "-"], &secret.to_string());
+        self.kubectl().feed(&["create", "-n", namespace, "-f", "-"], &secret.to_string());
     }
 
     /// The source table `TABLE` with `rows` rows in chunks of 40, and its empty target.

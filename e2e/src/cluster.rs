@@ -140,6 +140,9 @@ impl Cluster {
             OPERATOR_NAMESPACE,
             "--set",
             &format!("image.repository={repository},image.tag={tag},image.pullPolicy=Never"),
+            // A case names a tag of it that does not exist.
+            "--set",
+            &format!("worker.allowedImagePrefixes={{{repository}}}"),
         ]);
         // A kept cluster has an operator of an earlier image under the same name.
         let deployment = format!("deployment/{OPERATOR}");

@@ -60,6 +60,15 @@ impl ApiError {
         self.refused().is_some_and(|status| status.code == 409 && status.reason != "AlreadyExists")
     }
 
+    /// Whether the namespace is being deleted, and takes nothing new any more.
+    pub fn is_namespace_terminating(&self) -> bool {
+        let causes =
+            |status: &Status| status.details.as_ref().map(|details| details.causes.clone()).unwrap_or_default();
+        self.refused().is_some_and(|status| {
+            status.code == 403 && causes(status).iter().any(|cause| cause.reason == "NamespaceTerminating")
+        })
+    }
+
     /// What the API server says to a person, when it will say the same again: a quota, a policy, a missing right.
     pub fn lasting(&self) -> Option<&str> {
         self.refused().filter(|status| matches!(status.code, 400 | 403 | 422)).map(|status| status.message.as_str())
@@ -119,6 +128,11 @@ mod tests {
         assert!(refused(409, "Conflict").is_conflict() && !refused(409, "Conflict").exists());
         assert_eq!(refused(403, "Forbidden").lasting(), Some("m"));
         assert_eq!(refused(503, "ServiceUnavailable").lasting(), None);
+        assert!(!refused(403, "Forbidden").is_namespace_terminating());
+        let details = serde_json::json!({"kind": "Status", "code": 403, "reason": "Forbidden", "message": "m",
+            "details": {"causes": [{"reason": "NamespaceTerminating", "field": "metadata.namespace"}]}});
+        let status = serde_json::from_value(details).expect("an answer");
+        assert!(ApiError::Refused { what: "x", status }.is_namespace_terminating());
     }
 
     #[tokio::test(start_paused = true)]

@@ -21,7 +21,7 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Reconcile resources until the process is asked to end.
-    Run(operator::run::Options),
+    Run(Box<operator::run::Options>),
     /// Print the CustomResourceDefinitions as YAML, the same bytes as the files of `crds/`.
     Crd,
 }
@@ -29,7 +29,7 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Crd => operator::crd::yaml().map(|text| print!("{text}")).map_err(|error| error.to_string()),
-        Command::Run(options) => run(options),
+        Command::Run(options) => run(*options),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -26,7 +26,7 @@ use crate::health::{self, Health};
 use crate::lease::{self, Elector};
 use crate::names;
 use crate::reconcile::reconciler::{Context, reconcile};
-use crate::reconcile::validate::Defaults;
+use crate::reconcile::validate::{Defaults, ImagePrefix};
 
 /// How often the API server is asked whether it serves our resource.
 const ASK: Duration = Duration::from_secs(20);
@@ -37,8 +37,9 @@ const ASK_MISSING: Duration = Duration::from_secs(5);
 /// A failed reconcile is repeated after this; the client has no retries of its own.
 const AFTER_ERROR: Duration = Duration::from_secs(5);
 
-/// How long reconciles may take to end when the process is asked to.
-const GRACE: Duration = Duration::from_secs(20);
+/// How long reconciles may take to end when the process is asked to. The Lease is renewed meanwhile; should that fail, it is
+/// still ours for longer than this.
+const GRACE: Duration = Duration::from_secs(12);
 
 /// Options of `run`.
 #[derive(Debug, Args)]
@@ -55,6 +56,10 @@ pub struct Options {
     /// Secret with credentials of that image's registry, in each transfer's namespace; may be repeated.
     #[arg(long = "worker-image-pull-secret")]
     worker_image_pull_secrets: Vec<String>,
+    /// Beginning of names of further images that a resource may choose in spec.workers.image, in whole parts, such as
+    /// registry.example/team; may be repeated. None but the worker image where absent.
+    #[arg(long = "allowed-worker-image-prefix", value_parser = ImagePrefix::new)]
+    allowed_worker_image_prefixes: Vec<ImagePrefix>,
     /// Namespace of the leader's Lease: the operator's own.
     #[arg(long, env = "POD_NAMESPACE")]
     lease_namespace: String,
@@ -130,12 +135,14 @@ pub async fn run(options: Options) -> Result<(), RunError> {
         image: options.worker_image.clone(),
         image_pull_policy: options.worker_image_pull_policy,
         image_pull_secrets: options.worker_image_pull_secrets.clone(),
+        allowed_images: options.allowed_worker_image_prefixes.clone(),
     };
     let events = Events::new(client.clone(), &identity);
     let context = Arc::new(Context::new(client.clone(), defaults, events));
     let mut controllers = tokio::spawn(control(client, options, context, Arc::clone(&health), stopped));
+    let mut hold = std::pin::pin!(elector.hold());
     let verdict = tokio::select! {
-        why = elector.hold() => Err(RunError::LeadershipLost(why)),
+        why = &mut hold => Err(RunError::LeadershipLost(why)),
         _ = ended.recv() => Ok(()),
         _ = &mut controllers => Err(RunError::Ended("the controller")),
         _ = &mut probes => Err(RunError::Ended("the probe server")),
@@ -145,8 +152,11 @@ pub async fn run(options: Options) -> Result<(), RunError> {
     verdict?;
     // Nobody listens any more only when the controllers have ended already.
     let _ = stop.send(true);
-    if tokio::time::timeout(GRACE, controllers).await.is_err() {
-        tracing::warn!("reconciles did not end in time");
+    tokio::select! {
+        why = &mut hold => return Err(RunError::LeadershipLost(why)),
+        ended = tokio::time::timeout(GRACE, controllers) => if ended.is_err() {
+            tracing::warn!("reconciles did not end in time");
+        },
     }
     elector.release().await;
     Ok(())
@@ -304,4 +314,15 @@ async fn one(transfer: Arc<NativeTransfer>, context: Arc<Context>) -> Result<Act
 
 fn after_error(_: Arc<NativeTransfer>, _: &ApiError, _: Arc<Context>) -> Action {
     Action::requeue(AFTER_ERROR)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_is_asked_to_end_is_gone_before_its_lease() {
+        // A renewal that fails meanwhile ends it as well, after the same time.
+        assert!(GRACE <= lease::RENEW_DEADLINE && lease::RENEW_DEADLINE < lease::DURATION);
+    }
 }

@@ -273,7 +273,9 @@ fn images_are_named_by_digest_before_tag_and_workers_have_the_operators_unless_t
     }
     let arguments = operator_arguments(&rendered(
         OPERATOR,
-        &["worker={\"image\":{\"pullPolicy\":\"Never\"},\"imagePullSecrets\":[\"p\",\"q\"]}"],
+        &[
+            "worker={\"image\":{\"pullPolicy\":\"Never\"},\"imagePullSecrets\":[\"p\",\"q\"],\"allowedImagePrefixes\":[\"r.example.com/t\"]}",
+        ],
     ));
     assert_eq!(
         arguments,
@@ -283,6 +285,7 @@ fn images_are_named_by_digest_before_tag_and_workers_have_the_operators_unless_t
             "--worker-image-pull-policy=Never",
             "--worker-image-pull-secret=p",
             "--worker-image-pull-secret=q",
+            "--allowed-worker-image-prefix=r.example.com/t",
             "--lease-namespace=nt-system",
             "--lease-name=nt-native-transfer",
             "--listen=0.0.0.0:8081"
@@ -315,6 +318,8 @@ fn values_that_mean_nothing_are_refused() {
         "image={\"digest\":\"sha256:12\"}",
         "image={\"pullPolicy\":\"Sometimes\"}",
         "worker={\"resources\":{}}",
+        "worker={\"allowedImagePrefixes\":[\"\"]}",
+        "worker={\"allowedImagePrefixes\":[\"a:\"]}",
         "watchNamespaces=\"a\"",
         "watchNamespaces=[\"A\"]",
         "watchNamespaces=[\"a\",\"a\"]",

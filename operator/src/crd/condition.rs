@@ -68,6 +68,8 @@ words! {
         ManifestAccepted,
         /// Accepted, Stalled: the spec is refused; the message begins with the code.
         ManifestRejected,
+        /// Accepted, Stalled: `spec.run.token` names an earlier run, whose outcome stays as it is.
+        TokenUsed,
 
         /// CustodySecured, Published: the run has not come so far.
         NotStarted,
@@ -124,6 +126,8 @@ words! {
         CreationRefused,
         /// Ready, Stalled: the journal's claim or volume is gone although the run holds custody.
         JournalLost,
+        /// Ready, Stalled, DeletionBlocked: the namespace, or the journal's claim, is being deleted, and a pod that is needed cannot start.
+        NamespaceTerminating,
         /// Ready, Stalled: the plan made from the spec is not the one that the run was started with.
         PlanChanged,
 

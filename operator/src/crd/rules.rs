@@ -38,6 +38,13 @@ macro_rules! has_run {
     };
 }
 
+/// The token that a side asks for.
+macro_rules! token {
+    ($of:literal) => {
+        concat!("(has(", $of, ".spec.run) ? ", $of, ".spec.run.token : '1')")
+    };
+}
+
 /// Token and attempt are the old ones; only where both objects have a run.
 macro_rules! same_attempt {
     () => {
@@ -94,12 +101,35 @@ pub const RULES: &[Rule] = &[
         name: "run-token-after-known-outcome",
         at: &[],
         rule: concat!(
-            "(has(self.spec.run) ? self.spec.run.token : '1') == (has(oldSelf.spec.run) ? oldSelf.spec.run.token : '1') || !(",
+            token!("self"),
+            " == ",
+            token!("oldSelf"),
+            " || !(",
             had_run!(),
             ") || (has(oldSelf.status.phase) && oldSelf.status.phase in ['Succeeded', 'ReextractRequired', 'Failed'] && \
              !(has(oldSelf.status.custody) && has(oldSelf.status.custody.state) && oldSelf.status.custody.state == 'Held'))"
         ),
         message: "run.token may change only when the outcome of the last run is known: wait for Succeeded, ReextractRequired or Failed",
+        field_path: Some(".spec.run"),
+        reason: FORBIDDEN,
+    },
+    Rule {
+        name: "run-token-never-used-before",
+        at: &[],
+        // The history is bounded, and the journal knows the runs that it has forgotten.
+        rule: concat!(
+            token!("self"),
+            " == ",
+            token!("oldSelf"),
+            " || !(has(oldSelf.status) && has(oldSelf.status.history)) || (",
+            had_run!(),
+            " && oldSelf.status.run.token == ",
+            token!("self"),
+            ") || !oldSelf.status.history.exists(entry, entry.token == ",
+            token!("self"),
+            ")"
+        ),
+        message: "native_transfer.run_token_used: run.token names an earlier run; set it to a value that was never used",
         field_path: Some(".spec.run"),
         reason: FORBIDDEN,
     },

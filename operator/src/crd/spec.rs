@@ -161,7 +161,7 @@ impl AccessMode {
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct RunSpec {
-    /// Names the run; "1" where absent. The same token again does nothing.
+    /// Names the run; "1" where absent. The same token again does nothing, and that of an earlier run is refused.
     #[schemars(length(min = 1, max = 63), regex(pattern = r"^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"))]
     pub token: String,
 }
@@ -170,7 +170,8 @@ pub struct RunSpec {
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Default)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkersSpec {
-    /// Image of the worker; the operator's own where absent. A digest is better than a tag.
+    /// Image of the worker; the operator's own where absent, and another one only as far as the operator allows. A digest is
+    /// better than a tag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub image: Option<String>,

@@ -91,6 +91,10 @@ fn settle(answer: Result<(), ApiError>) -> Result<Performed, ApiError> {
         Ok(()) => Ok(Performed::Done),
         Err(error) if error.is_conflict() || error.is_absent() => Ok(Performed::Stale),
         Err(error) => match error.lasting() {
+            Some(message) if error.is_namespace_terminating() => Ok(Performed::Refused(Trouble {
+                reason: Reason::NamespaceTerminating,
+                message: format!("The namespace is being deleted: {message}"),
+            })),
             Some(message) => Ok(Performed::Refused(trouble(message))),
             None => Err(error),
         },

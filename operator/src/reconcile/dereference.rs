@@ -2,6 +2,9 @@
 //!
 //! Caches only say when to look. Children are found by the transfer's UID, never by its name.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use k8s_openapi::api::core::v1::{Event, PersistentVolumeClaim, Pod as CorePod};
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt};
@@ -9,12 +12,15 @@ use kube::{Client, ResourceExt};
 use contract::worker::{CustodyWord, FrozenPlan, Receipt as WorkerReceipt, RunTag, StateWord};
 
 use super::build::{self, Owner};
-use super::decide::observation::{Claim, Competitor, Life, Observation, Pod, Receipt, Rejection, Trouble, Wish};
+use super::decide::observation::{
+    Claim, Competitor, Life, Observation, Pod, Receipt, Rejection, Standing, Trouble, Wish,
+};
 use super::decide::state::{Custody, Run, WorkerId};
 use super::validate::{self, Defaults, Settings};
 use super::{life, quantity, status};
 use crate::api::{ApiError, call, found};
 use crate::crd::NativeTransfer;
+use crate::crd::condition::ConditionType;
 use crate::crd::status::{EffectiveStatus, WorkerPhase};
 use crate::names;
 
@@ -106,6 +112,7 @@ pub async fn look(
         pods: seen,
         claim: claim_of(claim.as_ref(), &uid, accepted.as_ref().map(|(_, settings)| settings)),
         competitors: Vec::new(),
+        used_tokens: used_tokens(&transfer),
         refused: None,
         uid,
     };
@@ -253,24 +260,58 @@ fn last_trouble(events: &[Event]) -> Option<Trouble> {
     life::trouble_of_event(newest.reason.as_deref()?, newest.message.as_deref().unwrap_or_default())
 }
 
-/// What another transfer means to a target.
+/// Tokens of earlier runs that the history in status still names.
+fn used_tokens(transfer: &NativeTransfer) -> BTreeSet<String> {
+    let Some(status) = &transfer.status else { return BTreeSet::new() };
+    let current = status.run.as_ref().map(|run| run.token.as_str());
+    let earlier = status.history.iter().map(|entry| &entry.token);
+    earlier.filter(|token| Some(token.as_str()) != current).cloned().collect()
+}
+
+/// The cached transfers that may compete for a target, those first that occupy it and then the older ones: whoever reads
+/// only the first few of them misses none that matters.
+pub fn candidates(known: Vec<Arc<NativeTransfer>>, uid: &str, target: &str) -> Vec<Arc<NativeTransfer>> {
+    let others = known.into_iter().filter(|other| other.uid().as_deref() != Some(uid) && may_want(other, target));
+    let mut others: Vec<Arc<NativeTransfer>> = others.collect();
+    others.sort_by_cached_key(|other| {
+        let run = status::read(other.status.as_ref()).run;
+        let occupies = run.is_some_and(|run| run.occupation().is_some());
+        (!occupies, created_at(other), other.uid())
+    });
+    others
+}
+
+/// Whether a cached transfer may be a competitor: of this target, or of one that its cached status does not know yet.
+fn may_want(other: &NativeTransfer, target: &str) -> bool {
+    let Some(status) = &other.status else { return false };
+    let ended = status.run.as_ref().is_none_or(|run| run.result.is_some());
+    let known = status.custody.as_ref().and_then(|custody| custody.target.as_deref());
+    !ended && known.is_none_or(|known| known == target)
+}
+
+/// What another transfer means to a target; nothing where it holds nothing and could not start now: suspended, stalled,
+/// between two tries, or going away.
 pub fn competitor(transfer: &NativeTransfer, target: &str, now: i64) -> Option<Competitor> {
     let state = status::read(transfer.status.as_ref());
     let run = state.run.as_ref().filter(|run| run.rest.is_none() && run.target.as_deref() == Some(target))?;
-    let waits = run.worker.as_ref().is_some_and(|worker| {
-        worker.id.phase == WorkerPhase::Extract
-            && !worker.settling
-            && !worker.granted
-            && worker.not_before <= now
-            && !transfer.spec.suspend.unwrap_or_default()
-            && transfer.metadata.deletion_timestamp.is_none()
-    });
+    let waits = state.condition(ConditionType::Stalled).is_none()
+        && run.worker.as_ref().is_some_and(|worker| {
+            worker.id.phase == WorkerPhase::Extract
+                && !worker.settling
+                && !worker.granted
+                && worker.not_before <= now
+                && !transfer.spec.suspend.unwrap_or_default()
+                && transfer.metadata.deletion_timestamp.is_none()
+        });
     Some(Competitor {
         namespace: transfer.namespace().unwrap_or_default(),
         name: transfer.name_any(),
         uid: transfer.uid().unwrap_or_default(),
         created_at: created_at(transfer),
-        occupies: run.occupies_target(),
-        waits,
+        standing: run.occupation().or(waits.then_some(Standing::Waits))?,
     })
 }
+
+#[cfg(test)]
+#[path = "dereference_tests.rs"]
+mod tests;

@@ -105,8 +105,7 @@ impl Context {
             stores.iter().flat_map(Store::state).collect()
         };
         let mut competitors = Vec::new();
-        let others = known.iter().filter(|other| other.uid().as_deref() != Some(uid) && may_want(other, target));
-        for other in others.take(COMPETITORS_MAX) {
+        for other in dereference::candidates(known, uid, target).iter().take(COMPETITORS_MAX) {
             let api: Api<NativeTransfer> = Api::namespaced(self.client.clone(), &other.namespace().unwrap_or_default());
             let fresh = found(call("read another transfer", api.get(&other.name_any())).await)?;
             competitors.extend(fresh.and_then(|fresh| dereference::competitor(&fresh, target, now)));
@@ -135,14 +134,6 @@ fn wanted_target(run: Option<&Run>) -> Option<String> {
     let worker = run.worker.as_ref()?;
     let waits = worker.id.phase == WorkerPhase::Extract && !worker.settling && !worker.granted;
     run.target.clone().filter(|_| waits)
-}
-
-/// Whether a cached transfer may be a competitor: of this target, or of one that its cached status does not know yet.
-fn may_want(other: &NativeTransfer, target: &str) -> bool {
-    let Some(status) = &other.status else { return false };
-    let ended = status.run.as_ref().is_none_or(|run| run.result.is_some());
-    let known = status.custody.as_ref().and_then(|custody| custody.target.as_deref());
-    !ended && known.is_none_or(|known| known == target)
 }
 
 /// Reconciles one transfer; when to look again.

@@ -49,6 +49,43 @@ pub struct Defaults {
     pub image_pull_policy: Option<ImagePullPolicy>,
     /// Secrets with credentials of its registry, of each transfer's namespace.
     pub image_pull_secrets: Vec<String>,
+    /// Repositories, or beginnings of their names, whose images a resource may name besides [`Defaults::image`].
+    pub allowed_images: Vec<ImagePrefix>,
+}
+
+/// The beginning of image names: a registry, a folder of it, or a repository with every tag, or one tag.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImagePrefix(String);
+
+impl ImagePrefix {
+    /// A prefix as people write it; a slash at its end changes nothing but that the prefix itself is no image.
+    ///
+    /// # Errors
+    /// What is wrong with it, for the person who wrote it.
+    pub fn new(text: &str) -> Result<Self, &'static str> {
+        let odd = |c: char| c.is_whitespace() || c.is_control();
+        if text.is_empty() || text.contains(odd) || text.ends_with([':', '@']) || text.starts_with('/') {
+            return Err("it is the beginning of image names up to a whole part, such as registry.example/team");
+        }
+        Ok(ImagePrefix(text.to_owned()))
+    }
+
+    /// Whether more parts may follow. A single word is a repository, and with a folder behind it the account of somebody.
+    fn is_folder(&self) -> bool {
+        self.0.contains(['/', '.', ':']) || self.0 == "localhost"
+    }
+
+    /// Whether an image is of it. Names are compared part by part: `registry/a` has `registry/a/b`, `registry/a:1` and
+    /// `registry/a@sha256:...`, and neither `registry/ab` nor, where the prefix is a host, the same host with a port.
+    pub fn has(&self, image: &str) -> bool {
+        let Some(rest) = image.strip_prefix(self.0.as_str()) else { return false };
+        match rest.chars().next() {
+            None => !self.0.ends_with('/'),
+            Some('/') => self.is_folder(),
+            Some(':' | '@') => !rest.contains('/'),
+            Some(_) => self.0.ends_with('/'),
+        }
+    }
 }
 
 /// What a resource means.
@@ -139,13 +176,17 @@ fn json(manifest: &Manifest) -> Result<Json, Refusal> {
 /// The mutable part, with its defaults filled in.
 ///
 /// # Errors
-/// `native_transfer.resource_field_invalid:PATH`, `native_transfer.journal_too_small`.
+/// `native_transfer.worker_image_refused`, `native_transfer.resource_field_invalid:PATH`,
+/// `native_transfer.journal_too_small`.
 pub fn settings(spec: &NativeTransferSpec, plan: &Plan, defaults: &Defaults) -> Result<Settings, Refusal> {
     let mut workers = spec.workers.clone().unwrap_or_default();
     // Credentials of the operator belong to the operator's image.
     if workers.image.is_none() && workers.image_pull_secrets.is_empty() {
         let named = |name: &String| SecretReference { name: name.clone() };
         workers.image_pull_secrets = defaults.image_pull_secrets.iter().map(named).collect();
+    }
+    if let Some(image) = &workers.image {
+        check_image(image, defaults)?;
     }
     if let Some(resources) = &workers.resources {
         check_resources(resources)?;
@@ -237,6 +278,14 @@ fn check_journal(journal: &JournalSpec, plan: &Plan) -> Result<(), Refusal> {
         });
     }
     Ok(())
+}
+
+/// Whoever may create a transfer has a pod started that mounts the connections: its image is the operator's affair.
+fn check_image(image: &str, defaults: &Defaults) -> Result<(), Refusal> {
+    if image == defaults.image || defaults.allowed_images.iter().any(|prefix| prefix.has(image)) {
+        return Ok(());
+    }
+    Err(Refusal::new(code::WORKER_IMAGE_REFUSED, "spec.workers.image is not an image that this operator starts"))
 }
 
 /// A resource's name, its amount in a block, and how the amount is read.

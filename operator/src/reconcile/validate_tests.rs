@@ -9,6 +9,7 @@ fn defaults() -> Defaults {
         image: "native-transfer:test".to_owned(),
         image_pull_policy: Some(ImagePullPolicy::Never),
         image_pull_secrets: Vec::new(),
+        allowed_images: vec![ImagePrefix::new("registry.example/team").expect("a prefix")],
     }
 }
 
@@ -162,14 +163,68 @@ fn authored_limits_are_effective() {
         spec.limits =
             Some(LimitsSpec { deadline: Some("PT6H".to_owned()), attempts: Some(3), backoff: Some("PT1M".to_owned()) });
         spec.run = None;
-        spec.workers = Some(WorkersSpec { image: Some("mine@sha256:1".to_owned()), ..WorkersSpec::default() });
+        spec.workers = Some(WorkersSpec {
+            image: Some("registry.example/team/mine@sha256:1".to_owned()),
+            ..WorkersSpec::default()
+        });
     });
     let accepted = validate(&transfer, &defaults()).expect("accepted");
     assert_eq!(accepted.token, TOKEN_DEFAULT);
     assert_eq!(accepted.effective.deadline_seconds, Some(21_600));
     assert_eq!(accepted.effective.attempts, Some(3));
     assert_eq!(accepted.effective.backoff_seconds, Some(60));
-    assert_eq!(accepted.settings.image, "mine@sha256:1");
+    assert_eq!(accepted.settings.image, "registry.example/team/mine@sha256:1");
     // The operator's pull policy belongs to the operator's image.
     assert_eq!(accepted.settings.image_pull_policy, None);
+}
+
+#[test]
+fn an_image_is_refused_unless_the_operator_allows_it() {
+    let with = |image: &str| {
+        let workers = WorkersSpec { image: Some(image.to_owned()), ..WorkersSpec::default() };
+        validate(&changed(|spec| spec.workers = Some(workers)), &defaults())
+    };
+    for image in ["native-transfer:test", "registry.example/team/worker:1"] {
+        assert_eq!(with(image).expect("accepted").settings.image, image);
+    }
+    for image in ["native-transfer:other", "registry.example/teams/worker:1", "evil"] {
+        assert_eq!(
+            with(image).expect_err("refused").code.to_string(),
+            "native_transfer.worker_image_refused",
+            "{image}"
+        );
+    }
+}
+
+#[test]
+fn a_prefix_of_images_ends_at_a_part_of_the_name() {
+    let digest = format!("registry.example/a@sha256:{}", "0".repeat(64));
+    let rows = [
+        ("registry.example/a", "registry.example/a", true),
+        ("registry.example/a", "registry.example/a/b:1", true),
+        ("registry.example/a", "registry.example/a:1", true),
+        ("registry.example/a", &digest, true),
+        ("registry.example/a", "registry.example/ab", false),
+        ("registry.example/a", "registry.example/a-b:1", false),
+        ("registry.example/a", "registry.example/A", false),
+        ("registry.example/a/", "registry.example/a/b", true),
+        ("registry.example/a/", "registry.example/a", false),
+        ("registry.example/a/", "registry.example/a:1", false),
+        ("registry.example", "registry.example/b", true),
+        ("registry.example", "registry.example.evil/b", false),
+        ("registry.example", "registry.example:5000/b", false),
+        ("registry.example:5000", "registry.example:5000/b", true),
+        ("registry.example:5000", "registry.example:50001/b", false),
+        ("registry.example/a:1", "registry.example/a:1", true),
+        ("registry.example/a:1", "registry.example/a:10", false),
+        ("worker", "worker:1", true),
+        ("worker", "worker/other:1", false),
+        ("worker", "other.example/worker:1", false),
+    ];
+    for (prefix, image, expected) in rows {
+        assert_eq!(ImagePrefix::new(prefix).expect("a prefix").has(image), expected, "{prefix} and {image}");
+    }
+    for bad in ["", " ", "a b", "a:", "a@", "/"] {
+        assert!(ImagePrefix::new(bad).is_err(), "{bad:?}");
+    }
 }

@@ -359,6 +359,12 @@ codes! {
     RESOURCE_FIELD_INVALID = "native_transfer.resource_field_invalid",
         "A field of the resource beside its manifest has a value that no pod or volume can be made of.",
         "Correct the field that the code names; it may change while the transfer exists.";
+    WORKER_IMAGE_REFUSED = "native_transfer.worker_image_refused",
+        "spec.workers.image is neither the operator's own worker image nor of a repository that the operator allows.",
+        "Remove spec.workers.image, or have the image's repository added to worker.allowedImagePrefixes of the operator's chart.";
+    RUN_TOKEN_USED = "native_transfer.run_token_used",
+        "spec.run.token names a run that this transfer has had before: its answer would be the old one.",
+        "Set spec.run.token to a value that was never used; a date or a counter is a good one.";
     JOURNAL_TOO_SMALL = "native_transfer.journal_too_small",
         "The journal volume is smaller than the chunks that the manifest lets be in flight, with 1 GiB to spare.",
         "Let spec.journal.size grow, or make a transfer with a lower max_bytes, max_pending or parallelism.";

@@ -9,7 +9,7 @@ use super::*;
 use crate::crd::spec::{ImagePullPolicy, LimitsSpec, ResourceAmounts, ResourcesSpec, SecretReference, WorkersSpec};
 use crate::crd::tests::example;
 use crate::crd::{NativeTransfer, status::WorkerPhase};
-use crate::reconcile::validate::{Accepted, Defaults, validate};
+use crate::reconcile::validate::{Accepted, Defaults, ImagePrefix, validate};
 
 const UID: &str = "0a6f2b1e-6c9d-4d0f-9d55-0f6f1f0e7a11";
 
@@ -22,6 +22,7 @@ fn accepted(change: impl FnOnce(&mut NativeTransfer)) -> Accepted {
         image: "registry.example/native-transfer@sha256:abc".to_owned(),
         image_pull_policy: Some(ImagePullPolicy::IfNotPresent),
         image_pull_secrets: Vec::new(),
+        allowed_images: vec![ImagePrefix::new("mine").expect("a prefix")],
     };
     validate(&transfer, &defaults).expect("accepted")
 }

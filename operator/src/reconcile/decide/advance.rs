@@ -5,6 +5,7 @@ use super::conclude;
 use super::observation::{Claim, Competitor, Death, Life, Observation, Pod};
 use super::state::{Cancel, Outcome, Run, State, Worker};
 use super::{Step, Wait};
+use crate::crd::condition::Reason;
 use crate::crd::status::WorkerPhase;
 
 /// Ended pods that stay for their logs, besides the current one.
@@ -23,6 +24,9 @@ pub(super) fn advance(look: &Observation, state: &mut State) -> (Step, Wait) {
     match &state.run {
         Some(run) if run.rest.is_none() => {}
         Some(run) if run.token == look.wish.token || !run.is_settled() => return (Step::Nothing, Wait::AtRest),
+        Some(run) if look.used_tokens.contains(&look.wish.token) && run.is_settled() => {
+            return (Step::Nothing, Wait::TokenUsed);
+        }
         _ => match &look.wish.plan {
             Err(rejection) => return (Step::Nothing, Wait::Rejected(rejection.clone())),
             Ok(plan) => {
@@ -90,7 +94,16 @@ fn drive(look: &Observation, state: &mut State) -> (Step, Wait) {
     let Some(worker) = &mut run.worker else { return (Step::Nothing, Wait::Recording) };
     match look.pods.iter().find(|pod| pod.worker == Some(worker.id)) {
         Some(pod) => supervise(look, run.started_at, worker, pod),
-        None => launch(look, claim.as_deref(), run),
+        None => {
+            let (step, wait) = launch(look, claim.as_deref(), run);
+            // What cannot start before a person has done something keeps nobody else from the target.
+            if wait.needs_a_person()
+                && let Some(worker) = run.worker.as_mut().filter(|worker| opens_source(worker))
+            {
+                worker.granted = false;
+            }
+            (step, wait)
+        }
     }
 }
 
@@ -176,6 +189,8 @@ fn launch(look: &Observation, claim: Option<&str>, run: &mut Run) -> (Step, Wait
         Claim::Present { uid, .. } if begun && claim.is_some_and(|seen| seen != uid) => {
             return (Step::Nothing, Wait::JournalLost);
         }
+        // A namespace takes its claims with it.
+        Claim::Present { deleting: true, .. } if look.deleting => return (Step::Nothing, Wait::NamespaceTerminating),
         Claim::Present { deleting: true, .. } => {
             return (Step::Nothing, Wait::JournalUnusable("the claim is being deleted, so no pod can use it any more"));
         }
@@ -190,8 +205,9 @@ fn launch(look: &Observation, claim: Option<&str>, run: &mut Run) -> (Step, Wait
     }
     if worker.id.phase == WorkerPhase::Extract && !worker.settling && !worker.granted {
         if let Some(other) = before_us(look) {
+            let standing = other.standing;
             let other = (other.namespace == look.namespace).then(|| other.name.clone());
-            return (Step::Nothing, Wait::TargetBusy { other });
+            return (Step::Nothing, Wait::TargetBusy { other, standing });
         }
         worker.granted = true;
     }
@@ -202,16 +218,28 @@ fn launch(look: &Observation, claim: Option<&str>, run: &mut Run) -> (Step, Wait
         }
         run.publication.outcome = Outcome::Intent;
     }
+    if look.refused.as_ref().is_some_and(|refused| refused.reason == Reason::NamespaceTerminating) {
+        return (Step::Nothing, Wait::NamespaceTerminating);
+    }
     (Step::CreatePod(worker.clone()), Wait::Step)
 }
 
 /// The transfer that uses our target, or has the older right to it.
 fn before_us(look: &Observation) -> Option<&Competitor> {
     let ours = (look.created_at, look.uid.as_str());
+    let older = |other: &&Competitor| (other.created_at, other.uid.as_str()) < ours;
     look.competitors
         .iter()
-        .find(|other| other.occupies)
-        .or_else(|| look.competitors.iter().find(|other| other.waits && (other.created_at, other.uid.as_str()) < ours))
+        .find(|other| other.standing.occupies())
+        .or_else(|| look.competitors.iter().filter(older).min_by_key(|other| (other.created_at, other.uid.as_str())))
+}
+
+/// What rows that are sealed wait for in a deletion: a word, where a pod could still follow it.
+fn held(look: &Observation) -> Wait {
+    match look.claim {
+        Claim::Present { deleting: true, .. } => Wait::NamespaceTerminating,
+        _ => Wait::HeldInDeletion,
+    }
 }
 
 /// The resource is being deleted: extraction is cancelled, publication waited for, custody settled; then all is let go.
@@ -232,7 +260,7 @@ fn remove(look: &Observation, state: &mut State) -> (Step, Wait) {
                 && !look.wish.publish_on_delete
                 && !matches!(run.publication.outcome, Outcome::Unknown | Outcome::Committed)
             {
-                return (Step::Nothing, Wait::HeldInDeletion);
+                return (Step::Nothing, held(look));
             } else {
                 return drive(look, state);
             }
@@ -241,7 +269,7 @@ fn remove(look: &Observation, state: &mut State) -> (Step, Wait) {
             conclude::abandon(run, &code, look.now);
         }
         if state.run.as_ref().is_some_and(|run| !run.is_settled()) {
-            return (Step::Nothing, Wait::HeldInDeletion);
+            return (Step::Nothing, held(look));
         }
     }
     match &look.claim {

@@ -11,6 +11,9 @@ pub const RECEIPT_MISSING: &str = "native_transfer.receipt_missing";
 /// The plan made from the resource is not the one that the run was started with.
 pub const PLAN_DIGEST_MISMATCH: &str = "native_transfer.plan_digest_mismatch";
 
+/// The token names a run that the transfer has had before.
+pub const RUN_TOKEN_USED: &str = contract::code::RUN_TOKEN_USED;
+
 /// Another run holds the target.
 const CUSTODY_HELD: &str = "mssql_native.custody_held";
 
@@ -109,7 +112,15 @@ mod tests {
 
     #[test]
     fn every_listed_code_is_explained() {
-        let own = [DEADLINE_EXCEEDED, JOURNAL_LOST, CANCELLED, RECEIPT_MISSING, PLAN_DIGEST_MISMATCH, CUSTODY_HELD];
+        let own = [
+            DEADLINE_EXCEEDED,
+            JOURNAL_LOST,
+            CANCELLED,
+            RECEIPT_MISSING,
+            PLAN_DIGEST_MISMATCH,
+            RUN_TOKEN_USED,
+            CUSTODY_HELD,
+        ];
         for code in PASSING.iter().chain(IN_THE_DATA).chain(&own) {
             assert_ne!(explain(code), *code, "{code} stands in no table");
         }

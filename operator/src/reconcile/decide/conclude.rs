@@ -176,6 +176,16 @@ impl Turn<'_> {
                 self.run.custody = Custody::Held;
                 self.publish(self.around.now);
             }
+            // An extraction of a run that has published nothing cannot have succeeded: the journal answers for an earlier run.
+            "Succeeded"
+                if self.worker.id.phase == WorkerPhase::Extract
+                    && self.run.publication.outcome == Outcome::NotBegun =>
+            {
+                self.run.sealed = None;
+                self.fail(codes::RUN_TOKEN_USED);
+                self.run.rest = Some(Rest::Failed { code: codes::RUN_TOKEN_USED.to_owned() });
+                self.run.ended_at = Some(self.around.now);
+            }
             "Succeeded" => {
                 self.commit(receipt);
                 self.run.failure = None;

@@ -20,7 +20,7 @@ mod sim;
 #[cfg(test)]
 mod tests;
 
-use observation::{Claim, Death, Life, Observation, Rejection, Trouble};
+use observation::{Claim, Death, Life, Observation, Rejection, Standing, Trouble};
 use state::{Cancel, State, Worker};
 
 use self::conclude::{Circumstances, End};
@@ -100,7 +100,13 @@ pub enum Wait {
     TargetBusy {
         /// The other one.
         other: Option<String>,
+        /// What it means to the target.
+        standing: Standing,
     },
+    /// A token that was never used.
+    TokenUsed,
+    /// The namespace is being deleted and takes no pod any more.
+    NamespaceTerminating,
     /// `spec.suspend` to be lifted.
     Suspended,
     /// Proof that a pod has ended.
@@ -125,6 +131,20 @@ pub enum Wait {
     AtRest,
     /// Nothing; the resource may go.
     Released,
+}
+
+impl Wait {
+    /// Whether no pod can be created before somebody has changed something.
+    fn needs_a_person(&self) -> bool {
+        matches!(
+            self,
+            Wait::Unbuildable(_)
+                | Wait::PlanChanged
+                | Wait::JournalLost
+                | Wait::JournalUnusable(_)
+                | Wait::NamespaceTerminating
+        )
+    }
 }
 
 /// What follows from one look.
@@ -220,11 +240,12 @@ fn again_after(look: &Observation, state: &State, step: &Step, wait: &Wait) -> O
         | Wait::Working
         | Wait::Recording
         | Wait::Step => Some(POLL_SECONDS),
-        Wait::AtRest => advance::next_expiry(look, state).map(|at| (at - look.now).max(1)),
+        Wait::AtRest | Wait::TokenUsed => advance::next_expiry(look, state).map(|at| (at - look.now).max(1)),
         Wait::Rejected(_)
         | Wait::Unbuildable(_)
         | Wait::Suspended
         | Wait::PlanChanged
+        | Wait::NamespaceTerminating
         | Wait::HeldInDeletion
         | Wait::Released => None,
     };

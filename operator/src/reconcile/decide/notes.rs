@@ -99,6 +99,8 @@ fn conditions(old: &State, new: &State, notes: &mut Vec<Note>) {
         Reason::JournalLost,
         Reason::SecretMissing,
         Reason::CreationRefused,
+        Reason::NamespaceTerminating,
+        Reason::TokenUsed,
     ];
     if let Some(condition) = appeared(ConditionType::Ready).filter(|condition| told.contains(&condition.reason)) {
         notes.push(warning(condition.reason.as_str(), condition.message.clone()));

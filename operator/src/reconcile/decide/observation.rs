@@ -1,5 +1,7 @@
 //! What one look at the cluster found, in the core's own words.
 
+use std::collections::BTreeSet;
+
 use super::state::{Custody, State, WorkerId};
 use crate::crd::condition::Reason;
 use crate::crd::status::WorkerPhase;
@@ -131,6 +133,26 @@ pub enum Claim {
     },
 }
 
+/// What a transfer that is not at rest means to its target, from the weakest right to the strongest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Standing {
+    /// It waits for the target and could start now.
+    Waits,
+    /// It was granted the target: a pod of it works there, or may start at any time.
+    Works,
+    /// The target holds something of it, or may.
+    Holds,
+    /// Nobody knows whether its publication was committed.
+    Unknown,
+}
+
+impl Standing {
+    /// Whether everybody else waits, however old.
+    pub fn occupies(self) -> bool {
+        self > Standing::Waits
+    }
+}
+
 /// Another transfer to the same target that is not at rest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Competitor {
@@ -142,10 +164,8 @@ pub struct Competitor {
     pub uid: String,
     /// Creation time.
     pub created_at: i64,
-    /// Whether the target may hold something of it ([`super::state::Run::occupies_target`]).
-    pub occupies: bool,
-    /// Whether it waits for the target and could start now.
-    pub waits: bool,
+    /// What it means to the target.
+    pub standing: Standing,
 }
 
 /// A plan that was refused.
@@ -205,8 +225,10 @@ pub struct Observation {
     pub pods: Vec<Pod>,
     /// Its claim.
     pub claim: Claim,
-    /// Other transfers to the same target.
+    /// Other transfers to the same target, in the order of their right to it.
     pub competitors: Vec<Competitor>,
+    /// Tokens of earlier runs, as far as the history in status goes.
+    pub used_tokens: BTreeSet<String>,
     /// Why the last step of this transfer was refused by the API server, if it was.
     pub refused: Option<Trouble>,
 }

@@ -2,10 +2,11 @@
 
 use super::Wait;
 use super::codes;
-use super::observation::{Life, Observation};
+use super::observation::{Life, Observation, Standing};
 use super::state::{Cancel, Condition, Custody, Failure, Outcome, Rest, Run, State, Worker, explain_with};
 use crate::crd::condition::{ConditionType, Reason, Verdict};
 use crate::crd::status::{Phase, WorkerPhase};
+use crate::names;
 
 /// Failures in a row after which a person is called.
 const STALLED_AFTER: u32 = 3;
@@ -25,7 +26,7 @@ pub(super) fn project(look: &Observation, wait: &Wait, state: &mut State) {
         conditions.push(condition(ConditionType::Suspended, Verdict::True, Reason::SuspendRequested, message));
     }
     if look.deleting && *wait != Wait::Released {
-        conditions.extend(deletion_blocked(state.run.as_ref(), wait));
+        conditions.extend(deletion_blocked(look, state.run.as_ref(), wait));
     }
     state.conditions = conditions;
 }
@@ -77,6 +78,9 @@ fn accepted(wait: &Wait) -> Condition {
             Reason::ManifestRejected,
             format!("{}: {}", rejection.code, rejection.message),
         ),
+        Wait::TokenUsed => {
+            condition(ConditionType::Accepted, Verdict::False, Reason::TokenUsed, codes::explain(codes::RUN_TOKEN_USED))
+        }
         _ => condition(ConditionType::Accepted, Verdict::True, Reason::ManifestAccepted, "The plan is frozen."),
     }
 }
@@ -170,13 +174,13 @@ fn headline(look: &Observation, run: Option<&Run>, wait: &Wait) -> Headline {
             Some(ConditionType::Reconciling),
         ),
         Wait::Starting(Some(trouble)) => Headline::going(trouble.reason, trouble.message.clone()),
-        Wait::TargetBusy { other } => Headline::going(
-            Reason::TargetBusy,
-            match other {
-                Some(name) => format!("Transfer {name} works on the same target table; this one follows."),
-                None => "A transfer of another namespace works on the same target table; this one follows.".to_owned(),
-            },
-        ),
+        Wait::TokenUsed => Headline::stalled(Reason::TokenUsed, codes::explain(codes::RUN_TOKEN_USED)),
+        Wait::NamespaceTerminating => {
+            Headline::stalled(Reason::NamespaceTerminating, run.map_or_else(String::new, |run| terminating(look, run)))
+        }
+        Wait::TargetBusy { other, standing } => {
+            Headline::going(Reason::TargetBusy, target_busy(other.as_deref(), *standing))
+        }
         Wait::JournalLost => Headline::stalled(Reason::JournalLost, codes::explain(codes::JOURNAL_LOST)),
         Wait::JournalUnusable(why) => {
             Headline::stalled(Reason::JournalUnbound, format!("The journal's claim cannot be used: {why}."))
@@ -200,6 +204,42 @@ fn headline(look: &Observation, run: Option<&Run>, wait: &Wait) -> Headline {
             (None, None) => Headline::going(Reason::Planning, "The spec is being taken up."),
         },
     }
+}
+
+fn target_busy(other: Option<&str>, standing: Standing) -> String {
+    let other = other.map_or_else(|| "A transfer of another namespace".to_owned(), |name| format!("Transfer {name}"));
+    match standing {
+        Standing::Waits => format!("{other} is older and takes the same target table first; this one follows."),
+        Standing::Works => format!("{other} works on the same target table; this one follows."),
+        Standing::Holds => {
+            format!("{other} holds custody of the same target table; this one follows when that is settled.")
+        }
+        Standing::Unknown => format!(
+            "{other} has the same target table, and nobody knows whether its publication was committed; this one follows \
+             when that is known."
+        ),
+    }
+}
+
+/// What a run still holds in a namespace that takes no pod any more, and the way out.
+fn terminating(look: &Observation, run: &Run) -> String {
+    let phase = run.worker.as_ref().map_or("worker", |worker| worker.id.phase.as_str());
+    let holds = match (run.publication.outcome, run.custody, &run.sealed) {
+        (Outcome::Unknown, _, _) => "nobody knows whether its publication was committed".to_owned(),
+        (Outcome::Committed, _, _) => "it is published, and its last records are missing".to_owned(),
+        (_, Custody::Held | Custody::Unknown, Some(sealed)) => {
+            format!("{} sealed rows are held and not published", sealed.rows)
+        }
+        _ => "an ended extraction may still hold the target".to_owned(),
+    };
+    format!(
+        "The namespace or the journal's claim is being deleted, so the {phase} pod that this transfer still needs cannot start: {holds}. \
+         Nothing is dropped: the journal stays on claim {}. Settle run {} from another namespace, as \
+         docs/guide/terminating-namespace.md says, and remove the finalizer {} from this resource then.",
+        names::claim(&look.uid),
+        names::run_id(&look.uid, &run.token, i64::from(run.attempt)),
+        names::PUBLICATION_CUSTODY,
+    )
 }
 
 const HELD_IN_DELETION: &str = "Rows are sealed in the target's stages and not published, and the resource is being deleted. \
@@ -270,8 +310,12 @@ fn retry_reason(code: &str) -> Reason {
     }
 }
 
-fn deletion_blocked(run: Option<&Run>, wait: &Wait) -> Option<Condition> {
+fn deletion_blocked(look: &Observation, run: Option<&Run>, wait: &Wait) -> Option<Condition> {
     let run = run?;
+    if *wait == Wait::NamespaceTerminating {
+        let message = terminating(look, run);
+        return Some(condition(ConditionType::DeletionBlocked, Verdict::True, Reason::NamespaceTerminating, message));
+    }
     let publishes =
         run.worker.as_ref().is_some_and(|worker| worker.id.phase == WorkerPhase::Publish && worker.uid.is_some());
     let (reason, message) = match (run.publication.outcome, run.custody) {

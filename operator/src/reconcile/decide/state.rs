@@ -4,6 +4,7 @@
 //! facts: it is derived from them ([`super::report`]), so the two cannot contradict each other.
 
 use super::codes;
+use super::observation::Standing;
 use crate::crd::condition::{ConditionType, Reason, Verdict};
 use crate::crd::status::{Phase, WorkerPhase};
 
@@ -305,11 +306,17 @@ impl Run {
         }
     }
 
-    /// Whether the target may hold something of this run, or may come to hold it by what already runs.
+    /// What the target holds of this run, or may come to hold by what already runs; none when nothing.
     ///
-    /// Another transfer to the same target waits while this is so.
-    pub fn occupies_target(&self) -> bool {
-        self.rest.is_none() && (!self.custody.is_clear() || self.worker.as_ref().is_some_and(|worker| worker.granted))
+    /// Another transfer to the same target waits while there is something.
+    pub fn occupation(&self) -> Option<Standing> {
+        let granted = self.worker.as_ref().is_some_and(|worker| worker.granted);
+        match (&self.rest, self.publication.outcome) {
+            (Some(_), _) => None,
+            (None, Outcome::Unknown) => Some(Standing::Unknown),
+            (None, _) if !self.custody.is_clear() => Some(Standing::Holds),
+            (None, _) => granted.then_some(Standing::Works),
+        }
     }
 
     /// Whether nothing of it is left: known outcome, custody clear.

@@ -1,6 +1,10 @@
 //! The lines of "Decisions" in docs/internals/operator.md, one test or more for each. The rest is the simulation's.
 
-use super::observation::{Claim, Competitor, Death, Life, Observation, Pod, Receipt, Rejection, Trouble, Wish};
+use std::collections::BTreeSet;
+
+use super::observation::{
+    Claim, Competitor, Death, Life, Observation, Pod, Receipt, Rejection, Standing, Trouble, Wish,
+};
 use super::state::{Cancel, Custody, Outcome, Rest, Run, State, WorkerId};
 use super::{Decision, Step, Wait, codes, decide};
 use crate::crd::condition::{ConditionType, Reason, Verdict};
@@ -32,6 +36,7 @@ fn look() -> Observation {
         pods: Vec::new(),
         claim: Claim::Present { uid: "claim".into(), guarded: true, deleting: false, lost: false, short: false },
         competitors: Vec::new(),
+        used_tokens: BTreeSet::new(),
         refused: None,
     }
 }
@@ -161,14 +166,40 @@ fn line_2_finalizer_then_claim_then_admit_and_the_intent_is_stored_first() {
 
 #[test]
 fn line_2_one_target_is_used_by_one_transfer_after_the_other() {
-    let other = |occupies, waits, created_at, namespace: &str| Competitor {
+    let other = |standing, created_at, namespace: &str| Competitor {
         namespace: namespace.into(),
         name: "other".into(),
         uid: "a".into(),
         created_at,
-        occupies,
-        waits,
+        standing,
     };
+    let look = before_the_grant();
+    let verdict = |competitor: Competitor| {
+        let mut look = look.clone();
+        look.competitors = vec![competitor];
+        decide(&look)
+    };
+    for (standing, word) in
+        [(Standing::Works, "works on"), (Standing::Holds, "holds custody"), (Standing::Unknown, "nobody knows")]
+    {
+        let busy = verdict(other(standing, 99, "ns"));
+        assert_eq!(busy.step, Step::Nothing);
+        assert_eq!(busy.wait, Wait::TargetBusy { other: Some("other".into()), standing });
+        let told = busy.state.condition(ConditionType::Reconciling).expect("a reason");
+        assert_eq!(told.reason, Reason::TargetBusy);
+        assert!(told.message.contains("Transfer other") && told.message.contains(word), "{}", told.message);
+    }
+    let foreign = verdict(other(Standing::Holds, 99, "elsewhere"));
+    let told = foreign.state.condition(ConditionType::Reconciling).expect("a reason");
+    assert!(!told.message.contains("Transfer other"), "other namespaces are not named: {}", told.message);
+    let waits = |created_at| verdict(other(Standing::Waits, created_at, "ns"));
+    assert!(matches!(waits(5).wait, Wait::TargetBusy { .. }), "the older one first");
+    assert!(matches!(waits(10).wait, Wait::TargetBusy { .. }), "then the lower UID");
+    assert!(matches!(waits(11).step, Step::CreatePod(_)));
+}
+
+/// A look at an admitted transfer before its extraction is granted the target.
+fn before_the_grant() -> Observation {
     let mut look = look();
     let admit = decide(&look);
     store(&mut look, &admit);
@@ -178,19 +209,22 @@ fn line_2_one_target_is_used_by_one_transfer_after_the_other() {
     if let Some(worker) = look.state.run.as_mut().and_then(|run| run.worker.as_mut()) {
         worker.granted = false;
     }
-    let verdict = |competitor: Competitor| {
-        let mut look = look.clone();
-        look.competitors = vec![competitor];
-        decide(&look)
-    };
-    let busy = verdict(other(true, false, 99, "ns"));
-    assert_eq!((&busy.step, &busy.wait), (&Step::Nothing, &Wait::TargetBusy { other: Some("other".into()) }));
-    assert_eq!(reason(&busy, ConditionType::Reconciling), Some(Reason::TargetBusy));
-    let foreign = verdict(other(true, false, 99, "elsewhere"));
-    assert_eq!(foreign.wait, Wait::TargetBusy { other: None }, "other namespaces are not named");
-    assert!(matches!(verdict(other(false, true, 5, "ns")).wait, Wait::TargetBusy { .. }), "the older one first");
-    assert!(matches!(verdict(other(false, true, 10, "ns")).wait, Wait::TargetBusy { .. }), "then the lower UID");
-    assert!(matches!(verdict(other(false, true, 11, "ns")).step, Step::CreatePod(_)));
+    look
+}
+
+#[test]
+fn line_2_what_needs_a_person_before_its_first_pod_gives_the_target_back() {
+    let mut look = before_the_grant();
+    let granted = decide(&look);
+    assert_eq!(run(&granted.state).occupation(), Some(Standing::Works));
+    store(&mut look, &granted);
+    look.wish.plan = Err(Rejection { code: "native_transfer.worker_image_refused".into(), message: "m".into() });
+    let stalled = decide(&look);
+    assert!(matches!(stalled.wait, Wait::Unbuildable(_)));
+    assert_eq!(run(&stalled.state).occupation(), None);
+    store(&mut look, &stalled);
+    look.wish.plan = Ok("plan".into());
+    assert_eq!(run(&decide(&look).state).occupation(), Some(Standing::Works), "and asks for it again");
 }
 
 #[test]
@@ -486,6 +520,79 @@ fn line_9_a_token_starts_a_run_when_the_last_one_is_known_and_not_before() {
     store(&mut look, &next);
     let again = decide(&look);
     assert_eq!(run(&again.state).token, "2", "the same token again does nothing");
+}
+
+#[test]
+fn line_9_a_token_of_an_earlier_run_starts_nothing_and_changes_no_outcome() {
+    let mut look = at(WorkerPhase::Publish);
+    let done = receipt(WorkerPhase::Publish, 0, "Succeeded", None, Custody::Released);
+    let rest = end(&mut look, ended(), Some(done));
+    look.pods.clear();
+    look.used_tokens.insert("0".into());
+    look.wish.token = "0".into();
+    let refused = decide(&look);
+    assert_eq!((&refused.step, refused.again_after), (&Step::Nothing, None));
+    assert_eq!(run(&refused.state), run(&rest.state));
+    assert_eq!(refused.state.phase, Some(Phase::Succeeded));
+    let accepted = refused.state.condition(ConditionType::Accepted).expect("Accepted");
+    assert_eq!((accepted.verdict, accepted.reason), (Verdict::False, Reason::TokenUsed));
+    assert!(accepted.message.starts_with("native_transfer.run_token_used:"), "{}", accepted.message);
+    let published = refused.state.condition(ConditionType::Published).expect("Published");
+    assert_eq!(published.verdict, Verdict::True);
+    store(&mut look, &refused);
+    assert_eq!(decide(&look).state, look.state, "no write when nothing changed");
+    look.wish.token = "2".into();
+    assert_eq!(run(&decide(&look).state).token, "2");
+}
+
+#[test]
+fn line_9_a_journal_that_knows_the_run_of_a_forgotten_token_publishes_nothing_in_its_name() {
+    let mut look = at(WorkerPhase::Extract);
+    let mut old = receipt(WorkerPhase::Extract, 0, "Succeeded", None, Custody::Released);
+    old.receipt_id = Some("r-1".into());
+    let refused = end(&mut look, ended(), Some(old));
+    assert_eq!(run(&refused.state).rest, Some(Rest::Failed { code: codes::RUN_TOKEN_USED.into() }));
+    assert_eq!(run(&refused.state).publication.outcome, Outcome::NotBegun);
+    assert_eq!(refused.state.phase, Some(Phase::Failed));
+}
+
+#[test]
+fn sealed_rows_whose_claim_goes_with_the_namespace_are_told_the_way_out() {
+    let mut look = at(WorkerPhase::Publish);
+    look.deleting = true;
+    look.pods.clear();
+    let waits = decide(&look);
+    assert_eq!(reason(&waits, ConditionType::DeletionBlocked), Some(Reason::CustodyHeld));
+    let Claim::Present { deleting, .. } = &mut look.claim else { panic!("no claim") };
+    *deleting = true;
+    for publish_on_delete in [false, true] {
+        look.wish.publish_on_delete = publish_on_delete;
+        let blocked = decide(&look);
+        assert_eq!(blocked.step, Step::Nothing);
+        assert_eq!(reason(&blocked, ConditionType::DeletionBlocked), Some(Reason::NamespaceTerminating));
+    }
+}
+
+#[test]
+fn a_namespace_that_takes_no_pod_any_more_is_told_and_nothing_is_dropped() {
+    let mut look = at(WorkerPhase::Publish);
+    end(&mut look, Life::Running, None);
+    look.deleting = true;
+    end(&mut look, ended(), None);
+    look.pods.clear();
+    assert!(matches!(decide(&look).step, Step::CreatePod(_)), "it is tried once");
+    look.refused = Some(Trouble { reason: Reason::NamespaceTerminating, message: "m".into() });
+    let blocked = decide(&look);
+    assert_eq!((&blocked.step, blocked.again_after), (&Step::Nothing, None));
+    assert_eq!(reason(&blocked, ConditionType::DeletionBlocked), Some(Reason::NamespaceTerminating));
+    assert_eq!(reason(&blocked, ConditionType::Stalled), Some(Reason::NamespaceTerminating));
+    let message = &blocked.state.condition(ConditionType::DeletionBlocked).expect("blocked").message;
+    for part in ["nobody knows whether", &crate::names::claim("m"), "m/1/1", "terminating-namespace.md"] {
+        assert!(message.contains(part), "{part} in {message}");
+    }
+    assert_eq!(run(&blocked.state).custody, Custody::Held);
+    store(&mut look, &blocked);
+    assert_eq!(decide(&look).state, look.state, "no write when nothing changed");
 }
 
 #[test]

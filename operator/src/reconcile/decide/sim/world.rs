@@ -1,8 +1,8 @@
 //! API server, kubelet, node, people and two operator processes.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::super::observation::{Claim, Competitor, Observation, Pod, Wish};
+use super::super::observation::{Claim, Competitor, Observation, Pod, Standing, Wish};
 use super::super::state::{Outcome, State, WorkerId};
 use super::super::{Decision, Step, decide};
 use super::engine::{self, Attempt, Journal};
@@ -30,6 +30,7 @@ pub(super) struct World {
     pods: Vec<SimPod>,
     claim: Option<SimClaim>,
     attempts: BTreeMap<(String, u32), Attempt>,
+    used_tokens: BTreeSet<String>,
     epoch: u64,
     uids: u64,
     operators: [Operator; 2],
@@ -67,6 +68,7 @@ impl World {
             pods: Vec::new(),
             claim: None,
             attempts: BTreeMap::new(),
+            used_tokens: BTreeSet::new(),
             epoch: 0,
             uids: 0,
             operators: Default::default(),
@@ -121,12 +123,12 @@ impl World {
                     name: "other".into(),
                     uid: "a".into(),
                     created_at: 5,
-                    occupies: true,
-                    waits: false,
+                    standing: Standing::Holds,
                 }]
             } else {
                 Vec::new()
             },
+            used_tokens: self.used_tokens.clone(),
             refused: None,
         }
     }
@@ -259,7 +261,10 @@ impl World {
         assert!(state.epoch >= self.state.epoch, "the epoch fell");
         if let (Some(old), Some(new)) = (&self.state.run, &state.run) {
             rules(old, new);
-            if old.token == new.token {
+            if old.token != new.token {
+                self.used_tokens.insert(old.token.clone());
+                assert!(!self.used_tokens.contains(&new.token), "token {} was taken up twice", new.token);
+            } else {
                 assert!(new.attempt >= old.attempt, "the attempt fell");
                 assert!(
                     old.publication.outcome != Outcome::Committed || new.publication.outcome == Outcome::Committed,
@@ -507,8 +512,12 @@ impl World {
             3 => self.wish.template = format!("t{}", self.choose(3)),
             4 => {
                 let settled = self.state.run.as_ref().is_some_and(|run| run.rest.is_some() && run.is_settled());
+                let again = self.choose(3) == 0;
                 if settled && !self.deleting {
-                    self.wish.token = format!("{}x", self.wish.token);
+                    self.wish.token = match self.used_tokens.iter().next().filter(|_| again) {
+                        Some(used) => used.clone(),
+                        None => format!("{}x", self.wish.token),
+                    };
                 }
             }
             5 if self.choose(2) == 0 => {
