@@ -103,3 +103,59 @@ fn every_code_in_the_source_stands_in_the_table() {
 fn a_planted_code_is_found() {
     assert_eq!(unlisted(r#"refuse("native_transfer.planted_code", "x")"#), ["native_transfer.planted_code"]);
 }
+
+/// A guide names codes that exist, and every code of reading a source.
+#[test]
+fn the_source_guide_has_every_code_of_the_source() {
+    let read = |path: &str| fs::read_to_string(root().join(path)).expect("a document");
+    let guide = read("docs/guide/source-troubleshooting.md") + &read("docs/reference/source.md");
+    let table: BTreeSet<&str> = table().iter().map(|entry| entry.code).collect();
+    let named: BTreeSet<&str> = guide.split('`').skip(1).step_by(2).collect();
+    let unknown: Vec<&&str> = named
+        .iter()
+        .filter(|name| name.starts_with("mssql_native.") || name.starts_with("native_transfer."))
+        .filter(|name| !table.contains(**name))
+        .collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+    // Of plans and of the target, by their place in the table.
+    let elsewhere = [
+        "mssql_native.source_EOF_required",
+        "mssql_native.source_options_invalid",
+        "mssql_native.source_policy_unsupported",
+    ];
+    let missing: Vec<&&str> = table
+        .iter()
+        .filter(|code| code.starts_with("mssql_native.source_") || code.starts_with("native_transfer.source_"))
+        .filter(|code| !elsewhere.contains(code) && !named.contains(**code))
+        .collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+/// Links between documents lead somewhere.
+#[test]
+fn links_between_documents_lead_to_files() {
+    let mut folders = vec![root().join("docs")];
+    let mut documents = vec![root().join("README.md")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder").flatten() {
+            match entry.path() {
+                path if path.is_dir() => folders.push(path),
+                path if path.extension().is_some_and(|extension| extension == "md") => documents.push(path),
+                _ => {}
+            }
+        }
+    }
+    let mut checked = 0;
+    for document in documents {
+        let text = fs::read_to_string(&document).expect("a document");
+        for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let file = target.split('#').next().unwrap_or_default();
+            if file.is_empty() || file.contains("://") || file.contains(' ') {
+                continue;
+            }
+            checked += 1;
+            assert!(document.with_file_name(file).exists(), "{}: {target}", document.display());
+        }
+    }
+    assert!(checked > 20, "only {checked} links were seen");
+}

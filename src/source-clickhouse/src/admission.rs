@@ -7,14 +7,14 @@ use contract::port::source::{
     GuardSettings, RawProfileDocument, ReplicaScope, SourceAdmission, SourceColumn, SourceMode, SourceRequest,
 };
 use contract::raw::facts::{ColumnFacts, Peer, SessionFacts, SourceFacts, TableFacts};
-use contract::raw::freeze::{RawRequest, freeze};
+use contract::raw::freeze::{RawRequest, access_authority_sha256, freeze};
 use contract::raw::partition::partition_ids;
 use contract::raw::parts::{PartInventory, physical_profile};
 use contract::raw::query::{Bounds, identifier, project, select_text, window_bounds};
 use contract::source_type::SourceType;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::catalog::{Catalog, Relation};
+use crate::catalog::{Catalog, Relation, SessionRow};
 use crate::guards;
 use crate::wire::Connection;
 
@@ -72,30 +72,21 @@ pub(crate) async fn acquire<S: AsyncRead + AsyncWrite + Unpin>(
     let columns = catalog.columns(relation).await?;
     let settings = catalog.settings(&inspected).await?;
     guards::check_effective(&guards, &settings)?;
+    let session = session_facts(catalog.session().await?, proven);
+    let policies = catalog.policies(relation).await?;
     let acquired = match request.mode {
         SourceMode::QueryVisible => {
-            contract::raw::settings::check_effective(&settings, request.query_seconds.into())?;
-            plain(request, &tables, &columns, guards)?
+            let filters = contract::raw::settings::check_effective(&settings, request.query_seconds.into())?;
+            let access = access_authority_sha256(&session, &policies, &filters);
+            plain(request, &tables, &columns, guards, access)?
         }
         SourceMode::ExactRawRows(scope) => {
-            let session = catalog.session().await?;
-            let policies = catalog.policies(relation).await?;
             let replicas = match scope {
                 ReplicaScope::SingleServer => Vec::new(),
                 ReplicaScope::ConnectedReplica => catalog.replicas(relation).await?,
             };
             let pending_mutations = catalog.pending_mutations(relation).await?;
             let parts = parts_of(&mut catalog, request, &tables).await?;
-            let session = SessionFacts {
-                principal: session.principal,
-                roles: session.roles,
-                server_revision: session.server_revision,
-                server_name: session.server_name,
-                server_timezone: session.server_timezone,
-                session_timezone: session.session_timezone,
-                peer: proven.peer.clone(),
-                peer_certificate_der: proven.leaf_der.clone(),
-            };
             let facts =
                 SourceFacts { tables, columns, settings, session, policies, replicas, pending_mutations, parts };
             let acquired = raw(request, scope, moment, &facts, guards)?;
@@ -109,6 +100,20 @@ pub(crate) async fn acquire<S: AsyncRead + AsyncWrite + Unpin>(
     }
     catalog.explain(&acquired.select).await?;
     Ok(acquired)
+}
+
+/// What the server says of the session, and what the socket proves of the server.
+fn session_facts(row: SessionRow, proven: &Proven) -> SessionFacts {
+    SessionFacts {
+        principal: row.principal,
+        roles: row.roles,
+        server_revision: row.server_revision,
+        server_name: row.server_name,
+        server_timezone: row.server_timezone,
+        session_timezone: row.session_timezone,
+        peer: proven.peer.clone(),
+        peer_certificate_der: proven.leaf_der.clone(),
+    }
 }
 
 /// Parts of the read. Without an admitted relation or partition expression nothing is read: the judgement that follows
@@ -205,6 +210,7 @@ fn raw(
         profile: Some(RawProfileDocument { canonical: profile.canonical(), sha256: profile.sha256().to_string() }),
         guards,
         physical_profile_sha256: Some(physical_sha256.to_string()),
+        access_sha256: None,
     };
     Ok(Acquired { admission, select, provenance: Some(Provenance { parts: frozen.parts, physical_sha256 }) })
 }
@@ -220,6 +226,7 @@ fn plain(
     tables: &[TableFacts],
     columns: &[ColumnFacts],
     guards: GuardSettings,
+    access: Digest,
 ) -> Result<Acquired, PortError> {
     let [table] = tables else {
         return Err(Refusal::new(
@@ -263,6 +270,7 @@ fn plain(
         profile: None,
         guards,
         physical_profile_sha256: None,
+        access_sha256: Some(access.to_string()),
         columns: projected,
     };
     let select = text_of_select(request, &admission.columns, Bounds::Literals)?;
@@ -294,6 +302,7 @@ pub(crate) fn compare(admitted: &SourceAdmission, now: &SourceAdmission) -> Resu
     let same_authority = admitted.relation_uuid == now.relation_uuid
         && admitted.query_shape == now.query_shape
         && admitted.guards == now.guards
+        && admitted.access_sha256 == now.access_sha256
         && admitted.profile.as_ref().map(|profile| &profile.sha256)
             == now.profile.as_ref().map(|profile| &profile.sha256);
     if raw && !(same_authority && admitted.columns == now.columns) {
@@ -312,9 +321,64 @@ pub(crate) fn compare(admitted: &SourceAdmission, now: &SourceAdmission) -> Resu
     if !same_authority {
         return Err(Refusal::new(
             code::SOURCE_IDENTITY_CHANGED,
-            "the source table or the way it is read is not the admitted one; do not drop or exchange the table while a \
-             transfer runs",
+            "the source table or the way it is read is not the admitted one; do not drop or exchange the table, and do not \
+             change the user's roles or row policies while a transfer runs",
         ));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn admitted() -> SourceAdmission {
+        SourceAdmission {
+            request: SourceRequest {
+                database: "d".into(),
+                table: "t".into(),
+                mode: SourceMode::QueryVisible,
+                window: None,
+                query_seconds: 600,
+                max_row_bytes: 1 << 20,
+            },
+            relation_uuid: "u".into(),
+            columns: vec![project("k", &SourceType::parse("Int64").expect("a type")).expect("a column")],
+            query_shape: "SELECT".into(),
+            profile: None,
+            guards: GuardSettings { version: "v", sent: Vec::new(), unknown_to_server: Vec::new() },
+            physical_profile_sha256: None,
+            access_sha256: Some("a".into()),
+        }
+    }
+
+    /// Roles and row policies cannot be changed by statement in the embedded engine, so their drift is judged here.
+    #[test]
+    fn every_part_of_the_authority_is_compared() {
+        type Change = fn(&mut SourceAdmission);
+        let changes: [(Change, &str); 6] = [
+            (|now| now.relation_uuid = "v".into(), code::SOURCE_IDENTITY_CHANGED),
+            (|now| now.query_shape.push(' '), code::SOURCE_IDENTITY_CHANGED),
+            (|now| now.access_sha256 = Some("b".into()), code::SOURCE_IDENTITY_CHANGED),
+            (|now| now.guards.sent.push(("s".into(), "1".into())), code::SOURCE_IDENTITY_CHANGED),
+            (|now| now.columns.clear(), code::SOURCE_SCHEMA_CHANGED),
+            (
+                |now| now.profile = Some(RawProfileDocument { canonical: Vec::new(), sha256: "p".into() }),
+                code::SOURCE_SNAPSHOT_PROFILE_CHANGED,
+            ),
+        ];
+        assert!(compare(&admitted(), &admitted()).is_ok());
+        for (change, code) in changes {
+            let mut now = admitted();
+            change(&mut now);
+            assert_eq!(compare(&admitted(), &now).expect_err("drift").code.as_str(), code);
+        }
+    }
+
+    #[test]
+    fn parts_may_drift() {
+        let mut now = admitted();
+        now.physical_profile_sha256 = Some("other".into());
+        assert!(compare(&admitted(), &now).is_ok());
+    }
 }

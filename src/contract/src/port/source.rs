@@ -81,6 +81,9 @@ pub struct SourceAdmission {
     pub guards: GuardSettings,
     /// Physical profile at admission; `None` in query_visible mode.
     pub physical_profile_sha256: Option<String>,
+    /// Who reads and under which row policies ([`crate::raw::freeze::access_authority_sha256`]); `None` in raw mode, whose
+    /// profile has it.
+    pub access_sha256: Option<String>,
 }
 
 /// The frozen raw profile as bytes and digest.

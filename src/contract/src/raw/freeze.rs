@@ -4,7 +4,7 @@ use super::facts::{ColumnFacts, PolicyRow, ReplicaRow, SessionFacts, SourceFacts
 use super::parts::{PartInventory, refuse_pending_mutations};
 use super::profile::RawProfile;
 use super::query::{Bounds, PARAMETER_TYPE, identifier, project, select_text, window_bounds, window_parameters};
-use super::settings::{check_effective, profile_settings};
+use super::settings::{FilterState, check_effective, profile_settings};
 use super::{engine, partition};
 use crate::canon::{Json, strict_digest};
 use crate::code;
@@ -97,7 +97,6 @@ pub fn freeze(request: &RawRequest, facts: &SourceFacts) -> Result<Frozen, Refus
     }
     let parts = PartInventory::new(facts.parts.clone())?;
     let query_shape = select_text(&request.database, &request.table, &columns, window, true, Bounds::Placeholders)?;
-    let policies = facts.policies.iter().map(Json::from).collect();
     let preimages = Preimages {
         partition_key,
         sorting_key: Json::from(&table.sorting_key),
@@ -106,7 +105,7 @@ pub fn freeze(request: &RawRequest, facts: &SourceFacts) -> Result<Frozen, Refus
         projection: projection(&columns),
         typed_parameters: typed_parameters(window)?,
         principal_authority: principal_authority(session),
-        row_policy: Json::Array(vec![Json::Array(policies), Json::from(&filters)]),
+        row_policy: row_policy(&facts.policies, &filters),
         endpoint_authority,
         replica_identity,
         engine_full: Json::from(&table.engine_full),
@@ -255,6 +254,17 @@ fn principal_authority(session: &SessionFacts) -> Json {
     let mut roles = session.roles.clone();
     roles.sort_unstable();
     Json::Array(vec![Json::from(&session.principal), Json::array(&roles)])
+}
+
+/// Row policies of the relation and the filter settings.
+fn row_policy(policies: &[PolicyRow], filters: &FilterState) -> Json {
+    Json::Array(vec![Json::Array(policies.iter().map(Json::from).collect()), Json::from(filters)])
+}
+
+/// SHA-256 of who reads and what hides rows from them: principal and roles, row policies, filter settings. A query_visible
+/// read compares it before, during and after; a raw profile has the same preimages among its digests.
+pub fn access_authority_sha256(session: &SessionFacts, policies: &[PolicyRow], filters: &FilterState) -> Digest {
+    strict_digest(&Json::Array(vec![principal_authority(session), row_policy(policies, filters)]))
 }
 
 fn policy_filtered(session: &SessionFacts, policies: &[PolicyRow]) -> bool {

@@ -142,5 +142,6 @@ fn admission(request: &SourceRequest, raw: bool) -> SourceAdmission {
         physical_profile_sha256: profile.as_ref().map(|_| Digest::of(b"physical").to_string()),
         profile,
         guards: GuardSettings { version: "sim", sent: Vec::new(), unknown_to_server: Vec::new() },
+        access_sha256: None,
     }
 }
