@@ -6,7 +6,7 @@ use contract::port::source::{Source as _, SourceMode};
 use crate::kit::*;
 
 #[tokio::test]
-async fn an_exception_after_rows_is_an_error_and_the_session_is_dead() {
+async fn b3_an_exception_after_rows_is_an_error_and_the_session_is_dead() {
     let kit = kit();
     kit.run(&[
         "CREATE TABLE d.explosive (id Int64) ENGINE = MergeTree ORDER BY id",
@@ -113,7 +113,7 @@ async fn an_unfinished_stream_cannot_be_sealed_and_query_ids_are_checked() {
 }
 
 #[tokio::test]
-async fn a_cancelled_read_ends_at_the_server() {
+async fn b5_a_cancelled_read_ends_at_the_server() {
     let kit = kit();
     kit.run(&[
         "CREATE TABLE d.cancelled (k Int64, s String) ENGINE = MergeTree ORDER BY k",

@@ -144,7 +144,7 @@ async fn masks_and_patches_are_applied_as_a_query_sees_them() {
 }
 
 #[tokio::test]
-async fn sparse_columns_arrive_dense() {
+async fn b2_sparse_columns_arrive_dense() {
     let kit = kit();
     kit.run(&[
         "CREATE TABLE d.sparse (k Int64, v Int64, s String, n Nullable(Int64)) ENGINE = ReplacingMergeTree ORDER BY k \

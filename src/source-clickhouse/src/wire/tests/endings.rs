@@ -45,12 +45,12 @@ async fn an_empty_result_still_needs_its_end() {
 }
 
 #[tokio::test]
-async fn a_connection_cut_between_blocks_is_an_error() {
+async fn b1_a_connection_cut_between_blocks_is_an_error() {
     fails_after_ten_rows!(then(two_blocks(), []), WireError::Closed);
 }
 
 #[tokio::test]
-async fn a_connection_cut_inside_a_block_is_an_error() {
+async fn b1_a_connection_cut_inside_a_block_is_an_error() {
     let whole = numbers(10, 100);
     for kept in [1, 2, 10, 20, 30, whole.len() - 1] {
         fails_after_ten_rows!(then(two_blocks(), [whole[..kept].to_vec()]), WireError::Closed);
@@ -58,12 +58,12 @@ async fn a_connection_cut_inside_a_block_is_an_error() {
 }
 
 #[tokio::test]
-async fn an_unknown_packet_is_an_error() {
+async fn b1_an_unknown_packet_is_an_error() {
     fails_after_ten_rows!(then(two_blocks(), [vec![99]]), WireError::UnknownPacket(99));
 }
 
 #[tokio::test]
-async fn a_log_packet_is_an_error() {
+async fn b1_a_log_packet_is_an_error() {
     let mut log = vec![server::LOG as u8];
     put_text(&mut log, "");
     log.extend(block_bytes(0, &[]));
@@ -71,13 +71,13 @@ async fn a_log_packet_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_block_of_another_type_is_an_error() {
+async fn b1_a_block_of_another_type_is_an_error() {
     let other = data(5, &[("n", "Date32", vec![0; 20])]);
     fails_after_ten_rows!(then(two_blocks(), [other]), WireError::ShapeChanged);
 }
 
 #[tokio::test]
-async fn an_exception_after_data_is_an_error_and_keeps_no_text() {
+async fn b1_b3_an_exception_after_data_is_an_error_and_keeps_no_text() {
     for depth in [1, 3] {
         let (rows, end) = read_all(then(two_blocks(), [exception(395, depth)]), number_shape()).await;
         let error = end.expect_err("an exception");
@@ -148,7 +148,7 @@ async fn the_query_has_a_deadline_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_call_dropped_half_way_poisons_the_connection() {
+async fn b5_a_call_dropped_half_way_poisons_the_connection() {
     let socket = then(two_blocks(), [numbers(10, 100)[..50].to_vec()]).silent_at_end();
     let mut connection = running(socket, number_shape()).await.expect("a running query");
     for _ in 0..2 {

@@ -49,7 +49,7 @@ async fn every_flipped_bit_of_a_frame_is_noticed() {
 }
 
 #[tokio::test]
-async fn a_flipped_payload_byte_is_a_checksum_error() {
+async fn b13_a_flipped_payload_byte_is_a_checksum_error() {
     let mut packet = numbers(0, 100);
     let last = packet.len() - 1;
     packet[last] ^= 1;
@@ -58,7 +58,7 @@ async fn a_flipped_payload_byte_is_a_checksum_error() {
 }
 
 #[tokio::test]
-async fn frame_lengths_of_two_gigabytes_are_refused_unread() {
+async fn b13_frame_lengths_of_two_gigabytes_are_refused_unread() {
     for (packed, plain) in [(1_u32 << 31, 100_u32), (100, 1 << 31), (u32::MAX, u32::MAX), (0, 0), (9, 0), (8, 1)] {
         let mut packet = vec![server::DATA as u8, 0];
         packet.extend_from_slice(&[0; 16]);

@@ -1,5 +1,6 @@
 //! The reader against a scripted server.
 
+mod caps;
 mod decoding;
 mod endings;
 mod hostile;

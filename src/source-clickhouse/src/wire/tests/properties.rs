@@ -156,9 +156,10 @@ impl Mutation {
 #[test]
 fn noise_is_refused_within_bounds() {
     let noise = proptest::collection::vec(any::<u8>(), 0..400);
-    let head = (0_usize..7, proptest::sample::select(vec![METHOD_LZ4, METHOD_NONE, METHOD_ZSTD]), any::<u32>());
+    let sizes = || prop_oneof![any::<u32>(), 0..1_u32 << 12];
+    let head = (0_usize..7, proptest::sample::select(vec![METHOD_LZ4, METHOD_NONE, METHOD_ZSTD]), sizes());
     check("noise", (noise, head, answers(), 1_usize..50), |(noise, (head, method, size), answer, piece)| {
-        let plain_size = if method == METHOD_NONE { noise.len() as u32 } else { size >> 12 };
+        let plain_size = if method == METHOD_NONE { noise.len() as u32 } else { size };
         let bytes = match head {
             0 => noise,
             1 => [&[server::DATA as u8, 0][..], &noise].concat(),
@@ -186,11 +187,21 @@ fn a_greeting_is_read_within_bounds() {
 
 #[test]
 fn a_damaged_answer_is_never_another_answer() {
-    check("damage", (answers(), mutations(), 1_usize..400), |(answer, mutation, piece)| {
-        let frames: Vec<_> = answer.blocks.iter().map(|block| answer.frames(&answer.plain(block))).collect();
+    let strategy = (answers(), mutations(), any::<(Index, u8)>(), 1_usize..400);
+    check("damage", strategy, |(answer, mutation, (block, times), piece)| {
+        let mut frames: Vec<_> = answer.blocks.iter().map(|block| answer.frames(&answer.plain(block))).collect();
         let honest = Answer::packets(&frames, answer.rows());
-        let mut damaged = honest.clone();
-        mutation.apply(&mut damaged);
+        let block = block.index(frames.len());
+        // A whole block is lost or doubled, or bytes change.
+        match times {
+            0..32 => drop(frames.remove(block)),
+            32..64 => frames.insert(block, frames[block].clone()),
+            _ => {}
+        }
+        let mut damaged = Answer::packets(&frames, answer.rows());
+        if times >= 64 {
+            mutation.apply(&mut damaged);
+        }
         let same = damaged == honest;
         let blocks = read(Scripted::answering(&[damaged]).in_pieces_of(piece), answer.shape())?;
         prop_assert!(blocks.is_some() || !same, "an honest answer is refused");
