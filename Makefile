@@ -5,7 +5,7 @@ export NT_CACHE ?= $(HOME)/.cache/native-transfer
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(NT_CACHE)/go/bin:$(PATH)
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help setup tools build check test demo demo-down bench clean-demo
+.PHONY: help setup tools build check test torture demo demo-down bench clean-demo
 
 help: ## what there is to run
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -36,6 +36,10 @@ test: tools ## everything
 	@# Always the whole workspace: a part of it would be built again with the features that the part alone asks for.
 	cargo test --workspace --locked
 	cargo test --workspace --test it --locked -- --ignored containerd
+
+torture: tools ## everything at length: property targets 10 minutes each, an oracle of 200 tables and 10 GB (FUZZ_SECONDS=600)
+	@tools/torture.sh planted
+	@tools/torture.sh
 
 demo: ## move 336,776 flights by the operator in a real cluster and check them with foreign clients (DEMO=cli, KEEP=1, YES=1)
 	@demo/announce.sh
