@@ -45,7 +45,12 @@ fn check<S: Strategy<Value: Debug>>(target: &str, strategy: S, property: impl Fn
     let mut cases = 0;
     for round in 0_u64.. {
         let bytes = [seed, round, 0, 0].map(u64::to_le_bytes).concat();
-        let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
+        let config = ProptestConfig {
+            failure_persistence: None,
+            // A case that takes gigabytes is slow to make smaller.
+            max_shrink_time: 5000,
+            ..ProptestConfig::default()
+        };
         cases += u64::from(config.cases);
         let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
         if let Err(error) = TestRunner::new_with_rng(config, rng).run(&strategy, |case| in_time(|| property(case))) {
@@ -108,6 +113,8 @@ enum Mutation {
     Delete(Index, usize),
     /// A LEB128 number instead of one byte.
     Number(Index, u64),
+    /// The last byte of a LEB128 number goes on for so many empty bytes and ends with this one.
+    Widen(Index, usize, u8),
     /// A little-endian number of four bytes instead of four bytes.
     Word(Index, u64),
     /// The sizes of a frame.
@@ -123,6 +130,7 @@ fn mutations() -> impl Strategy<Value = Mutation> {
         (at(), proptest::collection::vec(any::<u8>(), 1..9)).prop_map(|(at, bytes)| Mutation::Insert(at, bytes)),
         (at(), 1_usize..40).prop_map(|(at, count)| Mutation::Delete(at, count)),
         (at(), numbers()).prop_map(|(at, number)| Mutation::Number(at, number)),
+        (at(), 0_usize..10, 0_u8..4).prop_map(|(at, empty, end)| Mutation::Widen(at, empty, end)),
         (at(), numbers()).prop_map(|(at, number)| Mutation::Word(at, number)),
         (any::<bool>(), prop_oneof![numbers(), 1_u64..600]).prop_map(|(packed, size)| Mutation::Size(packed, size)),
     ]
@@ -144,6 +152,11 @@ impl Mutation {
                 let mut varint = Vec::new();
                 put_varint(&mut varint, *number);
                 replace(bytes, at.index(length), 1, &varint);
+            }
+            Mutation::Widen(at, empty, end) => {
+                let at = at.index(length);
+                let wide = [&[bytes[at] | 0x80][..], &vec![0x80; *empty], &[*end]].concat();
+                replace(bytes, at, 1, &wide);
             }
             Mutation::Word(at, number) => replace(bytes, at.index(length), 4, &(*number as u32).to_le_bytes()),
             Mutation::Size(packed, size) => {
