@@ -196,7 +196,8 @@ class Demo:
             "chunks": f"{native['chunks']} of {native['encoded_bytes']:,} bytes in all",
             "typed digest": native["typed_digest"],
             "target": native["target_identity"],
-            "DDL exclusion": native["ddl_exclusion"],
+            "source query": native["source"]["query_id"],
+            "DDL exclusion": native["source"]["ddl_exclusion"],
             "certification": native["certification"],
         }
         for name, value in lines.items():

@@ -28,6 +28,8 @@ pub(crate) enum Command {
     Publish(PhaseArguments),
     /// Show the state of a run from its journal alone
     Inspect(InspectArguments),
+    /// Read the source several times without publishing anything, and compare and time the reads
+    Bench(BenchArguments),
     /// The tables that a DBA creates once in the target database
     #[command(subcommand)]
     TargetCatalog(CatalogCommand),
@@ -111,9 +113,33 @@ pub(crate) struct InspectArguments {
     /// How to print the state
     #[arg(long, value_enum, default_value_t = Output::Text)]
     pub(crate) output: Output,
+    /// Print the evidence of the run instead, as JSON: what was read from which parts, and what was published
+    #[arg(long)]
+    pub(crate) evidence: bool,
     /// Write the receipt of every end to this file, in place
     #[arg(long, value_name = "FILE")]
     pub(crate) receipt: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchArguments {
+    #[command(flatten)]
+    pub(crate) manifest: ManifestArguments,
+    /// Qualify the source: one warm-up, then trials whose rows must be equal; drift of the source excludes its trial
+    #[arg(long, required = true)]
+    pub(crate) qualify: bool,
+    /// Trials beside the warm-up, at least 3
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub(crate) trials: u32,
+    /// Folder with source/KEY and target/KEY files, as for run; the target is only looked at
+    #[arg(long, value_name = "DIR")]
+    pub(crate) connections: Option<PathBuf>,
+    /// Folder for the chunk files of the reads; each is removed as soon as it is sealed
+    #[arg(long, value_name = "DIR", default_value_os_t = std::env::temp_dir())]
+    pub(crate) scratch: PathBuf,
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
 }
 
 #[derive(Debug, Subcommand)]

@@ -3,6 +3,7 @@
 #![recursion_limit = "256"]
 
 mod arguments;
+mod bench;
 mod connections;
 mod endpoint;
 mod logging;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         Command::Publish(arguments) => run::phase(&arguments, Phase::Publish),
         Command::Plan(arguments) => manifest::plan(&arguments),
         Command::Inspect(arguments) => run::inspect(&arguments),
+        Command::Bench(arguments) => bench::bench(&arguments),
         Command::TargetCatalog(CatalogCommand::Print(arguments)) => {
             let staging = arguments.staging_schema.as_deref().unwrap_or(&arguments.state_schema);
             output::print(&sink_sqlserver::catalog_script(&arguments.state_schema, staging, &arguments.loader))

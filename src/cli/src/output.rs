@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use contract::canon::{Json, strict};
 use contract::error::{Fate, PortError};
 use contract::worker::Exit;
 use runtime::{End, Inspection, Outcome, PhaseSummary};
@@ -88,7 +89,7 @@ fn document(outcome: &Outcome) -> Value {
     document
 }
 
-fn failure(error: &PortError) -> Value {
+pub(crate) fn failure(error: &PortError) -> Value {
     json!({
         "code": error.code.as_str(),
         "message": error.message,
@@ -106,7 +107,7 @@ fn phase(summary: &PhaseSummary) -> Value {
     })
 }
 
-fn round(value: f64) -> f64 {
+pub(crate) fn round(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }
 
@@ -179,11 +180,15 @@ fn advice(end: &End) -> &'static str {
     }
 }
 
+/// Prints a document in its canonical form, whose digest other documents may name.
+pub(crate) fn canonical(document: &Json) -> u8 {
+    print(&String::from_utf8_lossy(&strict(document)))
+}
+
 /// Prints what a journal says about a run.
 pub(crate) fn inspection(inspection: &Inspection, form: Output) -> u8 {
-    let document = String::from_utf8_lossy(&contract::canon::strict(&inspection.document)).into_owned();
     if form == Output::Json {
-        return print(&document);
+        return canonical(&inspection.document);
     }
     let mut lines = vec![
         format!("state            {} ({})", inspection.state, inspection.recovery_state),

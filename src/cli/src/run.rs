@@ -64,7 +64,7 @@ fn process(arguments: &RunArguments, worker: &WorkerArguments, phase: Option<Pha
             let ended = guarded(|| attempt(&threads, arguments, worker, phase, &run_id)).flatten();
             (Some(threads), ended)
         }
-        Err(early) => (None, Err(early)),
+        Err(error) => (None, Err(Early::refused(error, None))),
     };
     if let Some(phase) = phase {
         receipt.write(&match &ended {
@@ -95,11 +95,11 @@ fn guarded<R>(work: impl FnOnce() -> R) -> Result<R, Early> {
     })
 }
 
-fn threads() -> Result<Runtime, Early> {
+/// The threads of the process.
+pub(crate) fn threads() -> Result<Runtime, PortError> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|error| {
-        let failed =
-            PortError::not_done("native_transfer.worker_files_unavailable", "the process cannot start threads");
-        Early::refused(failed.caused_by(error), None)
+        PortError::not_done("native_transfer.worker_files_unavailable", "the process cannot start threads")
+            .caused_by(error)
     })
 }
 
@@ -191,7 +191,7 @@ fn fresh_run_id() -> Result<String, PortError> {
 }
 
 /// SIGTERM or Ctrl-C cancel the token. Without a handler the signal ends the process, which the journal survives.
-fn stop_on_signal(threads: &Runtime, stop: CancellationToken) {
+pub(crate) fn stop_on_signal(threads: &Runtime, stop: CancellationToken) {
     let _inside = threads.enter();
     let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
     else {
@@ -213,6 +213,9 @@ pub(crate) fn inspect(arguments: &InspectArguments) -> u8 {
         Err(refusal) => return output::refused(&refusal.into()),
     };
     let run_id = &arguments.run_id;
+    if arguments.evidence {
+        return evidence(arguments);
+    }
     let looked = || {
         let inspection =
             SqliteJournal::inspect(&arguments.journal_root).and_then(|journal| runtime::inspect(&journal, run_id));
@@ -227,6 +230,19 @@ pub(crate) fn inspect(arguments: &InspectArguments) -> u8 {
             receipt.write(&ended_early(Phase::Inspect, run_id, early.exit, &early.error, None));
             output::failed(&early.error, early.exit)
         }
+    }
+}
+
+/// Prints what a run's journal proves.
+fn evidence(arguments: &InspectArguments) -> u8 {
+    let looked = || {
+        let journal = SqliteJournal::inspect(&arguments.journal_root);
+        let evidence = journal.and_then(|journal| runtime::evidence_of(&journal, &arguments.run_id));
+        evidence.map_err(|error| Early::refused(error, None))
+    };
+    match guarded(looked).flatten() {
+        Ok(evidence) => output::canonical(&evidence),
+        Err(early) => output::failed(&early.error, early.exit),
     }
 }
 

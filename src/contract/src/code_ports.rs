@@ -170,6 +170,21 @@ pub const PORT_CODES: &[CodeEntry] = &[
         "Nothing was done. Look for who changed the worker pod's annotation, then delete the pod.",
     ),
     entry(
+        "native_transfer.qualification_digests_differ",
+        "Two reads of the same parts under the same authority gave different rows.",
+        "Do not move this table: report it with the server's version and the output of `bench --qualify --output json`.",
+    ),
+    entry(
+        "native_transfer.qualification_drifted",
+        "The source changed so often that fewer than three trials count.",
+        "Qualify while nobody writes and merges are done, or raise --trials; each trial says what excluded it.",
+    ),
+    entry(
+        "native_transfer.qualification_unsupported",
+        "The transfer does not read exact_raw_rows, or the count of trials is not 3 to 100.",
+        "Select exact_raw_rows, or correct --trials.",
+    ),
+    entry(
         "native_transfer.receipt_missing",
         "A worker pod ended without a readable receipt.",
         "Nothing: the journal is asked. Look at the pod's state for the cause, such as OOMKilled or Evicted.",

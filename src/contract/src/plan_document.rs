@@ -8,8 +8,7 @@ use crate::canon::{Json, Object};
 use crate::identity::{ImportBackend, LayoutVersion};
 use crate::manifest::policy::VerificationBackend;
 use crate::manifest::{Clear, Preview, Strategy};
-use crate::port::source::SourceMode;
-use crate::raw::selector::scope_text;
+use crate::raw::selector::mode_texts;
 
 /// The plan as JSON: `mssql_native` as the prior system's sections, `plan` with what is ours.
 pub fn json(plan: &Preview) -> Json {
@@ -127,13 +126,6 @@ fn source_snapshot(plan: &Preview) -> Json {
         ("authority", Json::from("declared")),
         ("live_observation", Json::from("not_run")),
     ])
-}
-
-fn mode_texts(mode: SourceMode) -> (&'static str, Option<&'static str>) {
-    match mode {
-        SourceMode::QueryVisible => ("query_visible", None),
-        SourceMode::ExactRawRows(scope) => ("exact_raw_rows", Some(scope_text(scope))),
-    }
 }
 
 fn state_tables() -> Json {

@@ -12,6 +12,7 @@ use contract::mapping::{AdmittedColumn, MappedColumn, admit_target};
 use contract::port::source::SourceAdmission;
 use contract::port::target::{OperationIdentity, StageColumn, TableName, TargetObservation, TargetTable};
 use contract::raw::marker::{legacy_binding, marker, window_fingerprint};
+use contract::source_evidence;
 use contract::target_layout;
 use contract::transaction::{self, Invocation, PhysicalTarget};
 
@@ -115,7 +116,7 @@ pub(crate) fn freeze(
         relation_uuid: source.relation_uuid.clone(),
         profile: source.profile.clone(),
         started_at,
-        guards: guards(source),
+        guards: source_evidence::guards(source),
     })
 }
 
@@ -175,15 +176,6 @@ pub(crate) fn invocation(plan: &Plan, run_id: &str, table: &TableName) -> Result
         |window| format!("{}/{}", window.start().isoformat(), window.end().isoformat()),
     );
     Invocation::new(run_id, &format!("{}.{}", table.schema, table.table), &partition)
-}
-
-fn guards(source: &SourceAdmission) -> Json {
-    let sent = source.guards.sent.iter().map(|(name, value)| Json::array([name.as_str(), value.as_str()]));
-    Json::object([
-        ("version", Json::from(source.guards.version)),
-        ("sent", Json::Array(sent.collect())),
-        ("unknown_to_server", Json::array(source.guards.unknown_to_server.iter().map(String::as_str))),
-    ])
 }
 
 /// A refusal before any effect.

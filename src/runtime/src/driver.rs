@@ -9,15 +9,12 @@ use contract::canon::Json;
 use contract::capacity as space;
 use contract::custody::ReleaseReason;
 use contract::digest::Digest;
-use contract::encode::RowEncoder;
 use contract::error::{Fate, PortError, Refusal};
-use contract::layout::WireLayout;
 use contract::manifest::Plan;
 use contract::port::journal::Journal;
 use contract::port::source::{Source, SourceAdmission, SourceFactory};
 use contract::port::target::Target;
 use contract::port::world::World;
-use contract::source_type::SourceType;
 use contract::transfer::run::{RunState, kind};
 use contract::transfer::{TransferEvent, TransferState};
 use contract::worker::Stage;
@@ -28,6 +25,7 @@ use crate::capacity;
 use crate::chunk::ImportContext;
 use crate::claim::{self, Unclaimed};
 use crate::context::{RunContext, run_key, spool};
+use crate::evidence;
 use crate::frozen::{Claimed, Frozen};
 use crate::journal::JournalHandle;
 use crate::observations::Observations;
@@ -248,7 +246,7 @@ impl<F: SourceFactory, T: Target, W: World> Driver<F, T, W> {
             session.cancel().await;
             return Err(error);
         }
-        let encoder = match context.spool.create().and_then(|()| encoder(frozen, context.plan.limits.max_row_bytes)) {
+        let encoder = match context.spool.create().and_then(|()| frozen.encoder(context.plan.limits.max_row_bytes)) {
             Ok(encoder) => encoder,
             Err(error) => {
                 session.cancel().await;
@@ -283,12 +281,11 @@ impl<F: SourceFactory, T: Target, W: World> Driver<F, T, W> {
                 "the verified stages hold other rows than the source sent: nothing is published",
             )));
         }
-        context
-            .record(vec![
-                records::once(&context.run_key, kind::COMPLETION, "complete", &sealed.document()),
-                records::event(&context.run_key, TransferEvent::EofSealed, sealed.facts()),
-            ])
-            .await?;
+        let run = &context.run_key;
+        let mut batch = vec![records::once(run, kind::COMPLETION, "complete", &sealed.document())];
+        batch.extend(evidence::source_records(run, admission, &query_id, &extracted.eof)?);
+        batch.push(records::event(run, TransferEvent::EofSealed, sealed.facts()));
+        context.record(batch).await?;
         Ok(sealed)
     }
 
@@ -389,12 +386,4 @@ fn nothing_sealed() -> PortError {
         "mssql_native.source_EOF_required",
         "this run has no sealed end of source: there is nothing to publish",
     ))
-}
-
-fn encoder(frozen: &Frozen, max_row_bytes: u64) -> Result<RowEncoder, PortError> {
-    let wire = frozen.wire_columns();
-    let layout = WireLayout::new(wire.iter().map(|(name, text)| (name.as_str(), text.as_str())))?;
-    let sources =
-        frozen.source_types.iter().map(|text| SourceType::parse(text)).collect::<Result<Vec<_>, Refusal>>()?;
-    Ok(RowEncoder::new(layout, sources, max_row_bytes)?)
 }

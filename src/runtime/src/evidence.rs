@@ -2,19 +2,41 @@
 
 use contract::canon::Json;
 use contract::digest::native_multiset_digest;
+use contract::error::PortError;
+use contract::port::journal::NewRecord;
+use contract::port::source::{SourceAdmission, SourceEof};
 use contract::port::target::{Mutation, Receipt, Target};
 use contract::port::world::World;
+use contract::source_evidence;
 
 use crate::context::RunContext;
 use crate::frozen::Frozen;
 use crate::observations::{Phase, PhaseSummary};
+use crate::records::{self, SOURCE_EVIDENCE, SOURCE_PARTS};
 use crate::sealed::Sealed;
+
+/// What a finished read leaves in the journal beside its completion.
+pub(crate) fn source_records(
+    run: &str,
+    admission: &SourceAdmission,
+    query_id: &str,
+    eof: &SourceEof,
+) -> Result<Vec<NewRecord>, PortError> {
+    let document = source_evidence::document(admission, query_id, eof)?;
+    let mut written = vec![records::once(run, SOURCE_EVIDENCE, "source", &document)];
+    for (index, page) in source_evidence::pages(eof).into_iter().enumerate() {
+        let page = Json::object([("page", Json::from(index as u64)), ("parts", page)]);
+        written.push(records::once(run, SOURCE_PARTS, &index.to_string(), &page));
+    }
+    Ok(written)
+}
 
 /// The evidence document of a published run.
 pub(crate) fn document<T: Target, W: World>(
     context: &RunContext<T, W>,
     frozen: &Frozen,
     sealed: &Sealed,
+    source: Json,
     receipt: &Receipt,
 ) -> Json {
     let bytes: u64 = sealed.receipts.iter().map(|r| r.encoded_bytes).sum();
@@ -28,20 +50,17 @@ pub(crate) fn document<T: Target, W: World>(
         ("rows", Json::from(sealed.rows)),
         ("receipt_digest", Json::from(sealed.completion.receipt_digest)),
         ("commit_receipt_id", Json::from(&receipt.receipt_id)),
-        ("native_transfer_v1", native(frozen, sealed, receipt, bytes, Json::object(observed))),
+        ("native_transfer_v1", native(frozen, sealed, source, receipt, bytes, Json::object(observed))),
     ])
 }
 
-fn native(frozen: &Frozen, sealed: &Sealed, receipt: &Receipt, bytes: u64, observed: Json) -> Json {
-    let snapshot = sealed.metadata.get("source_snapshot_v1");
-    let eof = snapshot.and_then(|s| s.get("source_eof")).cloned().unwrap_or(Json::Null);
+fn native(frozen: &Frozen, sealed: &Sealed, source: Json, receipt: &Receipt, bytes: u64, observed: Json) -> Json {
     Json::object([
         ("target_identity", Json::from(frozen.operation.target_identity)),
         ("operation_key", Json::from(frozen.operation.operation_key)),
         ("strategy", Json::from(&frozen.operation.strategy)),
         ("source_query_binding", Json::from(&frozen.identity.plan.source_query_id)),
-        ("source_eof", eof),
-        ("guard_settings", frozen.guards.clone()),
+        ("source", source),
         ("chunks", Json::from(sealed.receipts.len() as u64)),
         ("encoded_bytes", Json::from(bytes)),
         ("typed_digest", Json::from(native_multiset_digest(sealed.rows, &sealed.sum))),
@@ -49,7 +68,6 @@ fn native(frozen: &Frozen, sealed: &Sealed, receipt: &Receipt, bytes: u64, obser
         ("inserted_rows", Json::from(receipt.inserted_rows)),
         ("replaced_rows", Json::from(receipt.replaced_rows)),
         ("committed_at", Json::from(&receipt.committed_at)),
-        ("ddl_exclusion", Json::from("observed")),
         ("observations", observed),
         ("certification", Json::from("UNVERIFIED on a real server")),
     ])

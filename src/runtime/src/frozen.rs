@@ -3,10 +3,13 @@
 
 use contract::canon::{Json, strict_digest};
 use contract::digest::Digest;
-use contract::error::PortError;
+use contract::encode::RowEncoder;
+use contract::error::{PortError, Refusal};
 use contract::identity::VerificationIdentity;
+use contract::layout::WireLayout;
 use contract::port::source::RawProfileDocument;
 use contract::port::target::{OperationIdentity, StageColumn, TableName, TargetRequest};
+use contract::source_type::SourceType;
 
 use crate::records::invalid;
 
@@ -46,6 +49,15 @@ impl Frozen {
     /// Wire schema texts of the business columns.
     pub(crate) fn wire_columns(&self) -> Vec<(String, String)> {
         self.columns.iter().map(|c| (c.name.clone(), wire_text(c))).collect()
+    }
+
+    /// The encoder of the run's rows.
+    pub(crate) fn encoder(&self, max_row_bytes: u64) -> Result<RowEncoder, PortError> {
+        let wire = self.wire_columns();
+        let layout = WireLayout::new(wire.iter().map(|(name, text)| (name.as_str(), text.as_str())))?;
+        let sources =
+            self.source_types.iter().map(|text| SourceType::parse(text)).collect::<Result<Vec<_>, Refusal>>()?;
+        Ok(RowEncoder::new(layout, sources, max_row_bytes)?)
     }
 
     /// Digest that names the frozen run in evidence.

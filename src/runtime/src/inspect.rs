@@ -9,7 +9,7 @@ use contract::transfer::run::kind;
 
 use crate::context::run_key;
 use crate::facts::{self, RunFacts};
-use crate::records::Records;
+use crate::records::{self, EVIDENCE, Records, SOURCE_EVIDENCE, SOURCE_PARTS};
 
 /// What a journal says about a run.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,13 +40,7 @@ pub struct Inspection {
 /// `mssql_native.recovery_identity_invalid` when the journal has no such run, `mssql_native.invalid_journal` when a
 /// record is not of its form.
 pub fn inspect<J: Journal>(journal: &J, run_id: &str) -> Result<Inspection, PortError> {
-    let records = Records::new(journal.records(&run_key(run_id))?);
-    if records.is_empty() {
-        return Err(PortError::not_done(
-            "mssql_native.recovery_identity_invalid",
-            "this journal has no run of that id: check --run-id and --journal-root",
-        ));
-    }
+    let records = read(journal, run_id)?;
     let epoch = journal.header().epoch;
     let Some(frozen) = facts::frozen(&records)? else {
         return Ok(planned(run_id, epoch, RunFacts::read(&records, None, false)?));
@@ -74,6 +68,34 @@ pub fn inspect<J: Journal>(journal: &J, run_id: &str) -> Result<Inspection, Port
         epoch,
         facts,
     })
+}
+
+/// What a journal proves of a run, as one document: `source` and its pages of parts once the end of source is sealed,
+/// `operational` once the run is published; null before.
+///
+/// # Errors
+/// As for [`inspect`].
+pub fn evidence_of<J: Journal>(journal: &J, run_id: &str) -> Result<Json, PortError> {
+    let records = read(journal, run_id)?;
+    let pages: Result<Vec<Json>, PortError> = records.of(SOURCE_PARTS).map(records::document).collect();
+    let operational = records.last(EVIDENCE)?.unwrap_or(Json::Null);
+    Ok(Json::object([
+        ("kind", Json::from("native-transfer.run-evidence.v1")),
+        ("source", records.last(SOURCE_EVIDENCE)?.unwrap_or(Json::Null)),
+        ("source_parts", Json::Array(pages?)),
+        ("operational", operational),
+    ]))
+}
+
+fn read<J: Journal>(journal: &J, run_id: &str) -> Result<Records, PortError> {
+    let records = Records::new(journal.records(&run_key(run_id))?);
+    if records.is_empty() {
+        return Err(PortError::not_done(
+            "mssql_native.recovery_identity_invalid",
+            "this journal has no run of that id: check --run-id and --journal-root",
+        ));
+    }
+    Ok(records)
 }
 
 /// A run that was admitted and has done nothing.

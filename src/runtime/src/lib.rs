@@ -3,7 +3,8 @@
 //! Reading order: `driver` (one run and what each end means), `admit` and `frozen` (what is decided before the first
 //! effect), `claim` (custody before any row), `pipeline` with `frames`, `spool` and `chunk` (rows into verified stages), `sealed` (the end of source),
 //! `publish` (from there to custody released), `settle` (what a failed run leaves), `inspect` (a run from its journal
-//! alone), `facts` and `receipt` (what is told of a run). `records` says what is durable; `measure` runs the first half of the pipeline alone.
+//! alone), `facts` and `receipt` (what is told of a run). `records` says what is durable; `measure` runs the first half of the
+//! pipeline alone, and `qualify` does so several times.
 
 mod admit;
 mod capacity;
@@ -22,6 +23,7 @@ mod observations;
 mod pipeline;
 mod progress;
 mod publish;
+pub mod qualify;
 mod receipt;
 mod records;
 mod report;
@@ -33,7 +35,7 @@ mod spool;
 
 pub use driver::{Request, Scope, run};
 pub use facts::RunFacts;
-pub use inspect::{Inspection, inspect};
+pub use inspect::{Inspection, evidence_of, inspect};
 pub use observations::{Observations, Operation, Phase, PhaseSummary};
 pub use progress::{Progress, ProgressReading};
 pub use receipt::ended_early;

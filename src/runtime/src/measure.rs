@@ -7,7 +7,7 @@ use contract::digest::TypedSum;
 use contract::encode::RowEncoder;
 use contract::error::PortError;
 use contract::limits::Limits;
-use contract::port::source::Source;
+use contract::port::source::{Source, SourceEof};
 use tokio_util::sync::CancellationToken;
 
 use crate::observations::{Observations, Phase, PhaseSummary};
@@ -37,6 +37,8 @@ pub struct Sealing {
     pub chunks: u64,
     /// Sum of all row hashes.
     pub sum: TypedSum,
+    /// The proved end of the source.
+    pub eof: SourceEof,
     /// The sealed files in order, when they were kept.
     pub files: Vec<PathBuf>,
     /// Waiting for and decoding source blocks.
@@ -69,13 +71,15 @@ pub async fn read_and_seal<S: Source>(
     let mut sum = TypedSum::default();
     extracted.receipts.iter().for_each(|chunk| sum.add(&chunk.sum));
     let kept = extracted.receipts.iter().filter(|_| files == Files::Kept);
+    let files = kept.map(|chunk| sealer.spool.path(chunk.ordinal)).collect();
     Ok(Sealing {
         rows: extracted.receipts.iter().map(|chunk| chunk.rows).sum(),
         decoded_bytes: extracted.eof.decoded_bytes,
+        eof: extracted.eof,
         encoded_bytes: extracted.receipts.iter().map(|chunk| chunk.encoded_bytes).sum(),
         chunks: extracted.receipts.len() as u64,
         sum,
-        files: kept.map(|chunk| sealer.spool.path(chunk.ordinal)).collect(),
+        files,
         read: sealer.observations.summary(Phase::Read),
         encode: sealer.observations.summary(Phase::Encode),
     })

@@ -16,6 +16,10 @@ pub(crate) const CUSTODY: &str = "custody";
 pub(crate) const GRANT: &str = "grant";
 /// The evidence document.
 pub(crate) const EVIDENCE: &str = "evidence";
+/// What the finished read says about its source ([`contract::source_evidence`]); written with the sealed end.
+pub(crate) const SOURCE_EVIDENCE: &str = "source_evidence";
+/// A page of the parts that the read touched.
+pub(crate) const SOURCE_PARTS: &str = "source_parts";
 /// The checkpoint document.
 pub(crate) const CHECKPOINT: &str = "checkpoint";
 /// What admission found, for a person; never an authority.
@@ -54,7 +58,20 @@ pub(crate) fn event(run: &str, event: TransferEvent, facts: Json) -> NewRecord {
 
 /// Whether the fold of a run's state knows the record.
 pub(crate) fn folds(kind: &str) -> bool {
-    !matches!(kind, FROZEN | CUSTODY | GRANT | EVIDENCE | CHECKPOINT | ADMISSION | FAILURE | PLAN | CLEANED)
+    !matches!(
+        kind,
+        FROZEN
+            | CUSTODY
+            | GRANT
+            | EVIDENCE
+            | SOURCE_EVIDENCE
+            | SOURCE_PARTS
+            | CHECKPOINT
+            | ADMISSION
+            | FAILURE
+            | PLAN
+            | CLEANED
+    )
 }
 
 fn text(payload: &Json) -> String {

@@ -78,7 +78,7 @@ pub(crate) async fn acquire<S: AsyncRead + AsyncWrite + Unpin>(
         SourceMode::QueryVisible => {
             let filters = contract::raw::settings::check_effective(&settings, request.query_seconds.into())?;
             let access = access_authority_sha256(&session, &policies, &filters);
-            plain(request, &tables, &columns, guards, access)?
+            plain(request, &tables, &columns, guards, &session, access)?
         }
         SourceMode::ExactRawRows(scope) => {
             let replicas = match scope {
@@ -205,6 +205,8 @@ fn raw(
     let admission = SourceAdmission {
         request: request.clone(),
         relation_uuid: profile.relation_uuid.clone(),
+        engine: profile.engine_signature.clone(),
+        server_revision: profile.server_revision.clone(),
         columns: frozen.columns,
         query_shape: frozen.query_shape,
         profile: Some(RawProfileDocument { canonical: profile.canonical(), sha256: profile.sha256().to_string() }),
@@ -226,6 +228,7 @@ fn plain(
     tables: &[TableFacts],
     columns: &[ColumnFacts],
     guards: GuardSettings,
+    session: &SessionFacts,
     access: Digest,
 ) -> Result<Acquired, PortError> {
     let [table] = tables else {
@@ -266,6 +269,8 @@ fn plain(
     let admission = SourceAdmission {
         request: request.clone(),
         relation_uuid: table.uuid.clone(),
+        engine: table.engine.clone(),
+        server_revision: session.server_revision.clone(),
         query_shape: text_of_select(request, &projected, Bounds::Placeholders)?,
         profile: None,
         guards,
@@ -343,6 +348,8 @@ mod tests {
                 max_row_bytes: 1 << 20,
             },
             relation_uuid: "u".into(),
+            engine: "MergeTree".into(),
+            server_revision: "54513".into(),
             columns: vec![project("k", &SourceType::parse("Int64").expect("a type")).expect("a column")],
             query_shape: "SELECT".into(),
             profile: None,

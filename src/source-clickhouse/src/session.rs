@@ -176,22 +176,23 @@ impl ClickHouseSource {
         let admitted = &streaming.admission;
         let after = acquire(&mut self.connection, &self.proven, &admitted.request, Moment::AfterEof).await?;
         compare(admitted, &after.admission)?;
-        let descriptor = match (&streaming.raw, after.provenance) {
-            (None, None) => None,
+        let (descriptor, coverage) = match (&streaming.raw, after.provenance) {
+            (None, None) => (None, None),
             (Some(raw), Some(after)) if raw.coverage.rows() == streaming.rows => {
                 raw.coverage.refuse_repetition()?;
+                let coverage = raw.coverage.evidence();
                 let sealed = EofDescriptor::seal(
                     &streaming.query_id,
                     streaming.rows,
-                    raw.coverage.sha256(),
+                    coverage.sha256,
                     raw.before_physical,
                     after.physical_sha256,
                 );
-                Some(contract::canon::strict(&sealed.document()))
+                (Some(contract::canon::strict(&sealed.document())), Some(coverage))
             }
             _ => return Err(unproven_rows()),
         };
-        Ok(SourceEof { rows: streaming.rows, decoded_bytes: streaming.decoded_bytes, descriptor })
+        Ok(SourceEof { rows: streaming.rows, decoded_bytes: streaming.decoded_bytes, descriptor, coverage })
     }
 }
 

@@ -3,7 +3,9 @@
 use std::future::Future;
 
 use crate::block::Block;
+use crate::digest::{Digest, TypedSum};
 use crate::error::PortError;
+use crate::raw::parts::PartRow;
 
 /// How rows are read (spec, "Manifest/schema").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +73,10 @@ pub struct SourceAdmission {
     pub request: SourceRequest,
     /// `toString(uuid)` of the relation.
     pub relation_uuid: String,
+    /// Engine of the relation: its signature ([`crate::raw::engine`]) in raw mode, `MergeTree` in query_visible mode.
+    pub engine: String,
+    /// `toString(revision())` of the server.
+    pub server_revision: String,
     /// Business columns in catalog order.
     pub columns: Vec<SourceColumn>,
     /// The SELECT with named placeholders instead of bounds (its digest is in the raw profile).
@@ -115,6 +121,53 @@ pub struct SourceEof {
     pub decoded_bytes: u64,
     /// Strict canonical bytes of `dpone.clickhouse-raw-query-snapshot.v1`; `None` in query_visible mode.
     pub descriptor: Option<Vec<u8>>,
+    /// Which rows of which parts were read, for evidence; `None` in query_visible mode, which reads no provenance.
+    pub coverage: Option<PartCoverage>,
+}
+
+/// The parts that a raw read touched. The descriptor binds `sha256`; the rest is detail for evidence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartCoverage {
+    /// Digest of `{part: [rows, sum]}` of the touched parts.
+    pub sha256: Digest,
+    /// Whether it is proved that no row was read twice.
+    pub offset_uniqueness: OffsetUniqueness,
+    /// Active parts in the inventory that was taken before the query.
+    pub inventory_parts: u64,
+    /// Those of them that hold patches of lightweight updates.
+    pub patch_parts: u64,
+    /// The touched parts in name order.
+    pub parts: Vec<PartRead>,
+}
+
+/// One touched part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartRead {
+    /// The part as the inventory has it.
+    pub part: PartRow,
+    /// Rows read from it.
+    pub rows: u64,
+    /// Sum of the digests of the rows' `[part, offset]`.
+    pub offsets_sum: TypedSum,
+}
+
+/// What is known of repeated rows in a stream with offsets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OffsetUniqueness {
+    /// No row of any part came twice.
+    Proved,
+    /// The offsets were too scattered to keep; each was in range.
+    NotProved,
+}
+
+impl OffsetUniqueness {
+    /// The word in evidence.
+    pub fn text(self) -> &'static str {
+        match self {
+            OffsetUniqueness::Proved => "proved",
+            OffsetUniqueness::NotProved => "not_proved",
+        }
+    }
 }
 
 /// One dedicated session of the source. It never reconnects, opens at most one query, and is not used after an error.

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use sha2::{Digest as _, Sha256};
 
 use super::offsets::{INTERVALS_MAX, Offsets};
-use super::parts::PartInventory;
+use super::parts::{PartInventory, PartRow};
 use crate::canon::{Json, strict_digest, write_strict_text};
 use crate::code;
 use crate::digest::{Digest, TypedSum};
 use crate::error::Refusal;
+use crate::port::source::{OffsetUniqueness, PartCoverage, PartRead};
 
 /// Accumulates `(_part, _part_offset)` of every row against the inventory taken before the query.
 ///
@@ -30,8 +31,7 @@ pub struct Coverage {
 
 #[derive(Debug, Clone)]
 struct Part {
-    name: String,
-    physical_rows: u64,
+    row: PartRow,
     /// SHA-256 state after `["name",`.
     prefix: Sha256,
     rows: u64,
@@ -40,12 +40,12 @@ struct Part {
 }
 
 impl Part {
-    fn new(name: &str, physical_rows: u64) -> Self {
+    fn new(row: &PartRow) -> Self {
         let mut prefix = vec![b'['];
-        write_strict_text(&mut prefix, name);
+        write_strict_text(&mut prefix, &row.name);
         prefix.push(b',');
         let prefix = Sha256::new_with_prefix(prefix);
-        Part { name: name.to_owned(), physical_rows, prefix, rows: 0, sum: TypedSum::ZERO, offsets: Offsets::default() }
+        Part { row: row.clone(), prefix, rows: 0, sum: TypedSum::ZERO, offsets: Offsets::default() }
     }
 
     fn add(&mut self, offset: u64) {
@@ -75,8 +75,9 @@ fn decimal_and_bracket(value: u64) -> ([u8; 21], usize) {
 impl Coverage {
     /// Coverage of nothing yet, against the parts that the stream may touch.
     pub fn new(inventory: &PartInventory) -> Self {
-        let parts: Vec<Part> = inventory.iter().map(|part| Part::new(&part.name, part.rows)).collect();
-        let by_name = parts.iter().enumerate().map(|(index, part)| (part.name.clone().into_bytes(), index)).collect();
+        let parts: Vec<Part> = inventory.iter().map(Part::new).collect();
+        let by_name =
+            parts.iter().enumerate().map(|(index, part)| (part.row.name.clone().into_bytes(), index)).collect();
         Coverage {
             parts,
             by_name,
@@ -95,12 +96,12 @@ impl Coverage {
     /// its rows. A row that was recorded before counts again; [`Coverage::refuse_repetition`] says so at the end.
     #[inline]
     pub fn observe(&mut self, part: &[u8], offset: u64) -> Result<(), Refusal> {
-        let same = self.parts.get(self.last).is_some_and(|last| last.name.as_bytes() == part);
+        let same = self.parts.get(self.last).is_some_and(|last| last.row.name.as_bytes() == part);
         if !same {
             self.switch(part)?;
         }
         let entry = self.parts.get_mut(self.last).ok_or_else(unproven)?;
-        if offset >= entry.physical_rows {
+        if offset >= entry.row.rows {
             return Err(unproven());
         }
         if let Some(others) = self.other_intervals {
@@ -169,7 +170,7 @@ impl Coverage {
         let touched = self.parts.iter().filter(|part| part.rows > 0);
         Json::Object(
             touched
-                .map(|part| (part.name.clone(), Json::Array(vec![Json::from(part.rows), Json::from(part.sum)])))
+                .map(|part| (part.row.name.clone(), Json::Array(vec![Json::from(part.rows), Json::from(part.sum)])))
                 .collect(),
         )
     }
@@ -177,6 +178,23 @@ impl Coverage {
     /// SHA-256 of the canonical document.
     pub fn sha256(&self) -> Digest {
         strict_digest(&self.document())
+    }
+
+    /// What evidence says of the parts.
+    pub fn evidence(&self) -> PartCoverage {
+        let touched = self.parts.iter().filter(|part| part.rows > 0);
+        PartCoverage {
+            sha256: self.sha256(),
+            offset_uniqueness: match self.repetition_checked() {
+                true => OffsetUniqueness::Proved,
+                false => OffsetUniqueness::NotProved,
+            },
+            inventory_parts: self.parts.len() as u64,
+            patch_parts: self.parts.iter().filter(|part| part.row.is_patch()).count() as u64,
+            parts: touched
+                .map(|part| PartRead { part: part.row.clone(), rows: part.rows, offsets_sum: part.sum })
+                .collect(),
+        }
     }
 }
 
@@ -254,6 +272,7 @@ mod tests {
         }
         assert!(coverage.observe(b"a", 100).is_ok());
         assert!(!coverage.repetition_checked());
+        assert_eq!(coverage.evidence().offset_uniqueness, OffsetUniqueness::NotProved);
         assert!(coverage.observe(b"a", 0).is_ok() && coverage.refuse_repetition().is_ok(), "no longer checked");
         assert_eq!(coverage.rows(), 12);
     }

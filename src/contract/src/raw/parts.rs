@@ -71,6 +71,11 @@ impl PartRow {
         })
     }
 
+    /// Whether the part holds patches of lightweight updates instead of rows.
+    pub fn is_patch(&self) -> bool {
+        self.partition_id.starts_with("patch-")
+    }
+
     fn is_complete(&self) -> bool {
         let hashes =
             [&self.hash_of_all_files, &self.hash_of_uncompressed_files, &self.uncompressed_hash_of_compressed_files];

@@ -13,6 +13,14 @@ pub fn scope_text(scope: ReplicaScope) -> &'static str {
     }
 }
 
+/// Mode and replica scope as manifests and documents name them.
+pub fn mode_texts(mode: SourceMode) -> (&'static str, Option<&'static str>) {
+    match mode {
+        SourceMode::QueryVisible => ("query_visible", None),
+        SourceMode::ExactRawRows(scope) => ("exact_raw_rows", Some(scope_text(scope))),
+    }
+}
+
 /// The replica scope of a text, or `None`.
 pub fn scope_from_text(text: &str) -> Option<ReplicaScope> {
     [ReplicaScope::SingleServer, ReplicaScope::ConnectedReplica].into_iter().find(|scope| scope_text(*scope) == text)

@@ -12,7 +12,7 @@ use super::prepare::{lineage_columns, preparation_grant, prepared_definition, pr
 use crate::context::RunContext;
 use crate::evidence;
 use crate::frozen::{Claimed, Frozen};
-use crate::records::{self, CHECKPOINT, CLEANED, EVIDENCE};
+use crate::records::{self, CHECKPOINT, CLEANED, EVIDENCE, SOURCE_EVIDENCE};
 use crate::sealed::Sealed;
 use crate::settle;
 
@@ -49,10 +49,12 @@ async fn save_evidence<T: Target, W: World>(
     sealed: &Sealed,
     receipt: &Receipt,
 ) -> Result<(), PortError> {
-    let document = match context.records().await?.last(EVIDENCE)? {
+    let records = context.records().await?;
+    let document = match records.last(EVIDENCE)? {
         Some(document) => document,
         None => {
-            let document = evidence::document(context, frozen, sealed, receipt);
+            let source = records.last(SOURCE_EVIDENCE)?.ok_or_else(records::invalid)?;
+            let document = evidence::document(context, frozen, sealed, source, receipt);
             context.record(vec![records::once(&context.run_key, EVIDENCE, "evidence", &document)]).await?;
             document
         }

@@ -110,7 +110,9 @@ impl Source for SimSource {
             let eof = EofDescriptor::seal(&self.query_id, rows, Digest::of(b"coverage"), physical, physical);
             strict(&eof.document())
         });
-        self.factory.call("source finish", move || SourceEof { rows, decoded_bytes: rows * 16, descriptor }).await
+        self.factory
+            .call("source finish", move || SourceEof { rows, decoded_bytes: rows * 16, descriptor, coverage: None })
+            .await
     }
 
     async fn cancel(self) {
@@ -137,6 +139,8 @@ fn admission(request: &SourceRequest, raw: bool) -> SourceAdmission {
     SourceAdmission {
         request: request.clone(),
         relation_uuid: RELATION_UUID.to_owned(),
+        engine: "MergeTree".to_owned(),
+        server_revision: "54513".to_owned(),
         columns: COLUMNS.iter().map(column).collect(),
         query_shape: "SELECT".to_owned(),
         physical_profile_sha256: profile.as_ref().map(|_| Digest::of(b"physical").to_string()),
