@@ -113,3 +113,34 @@ fn evidence_of_a_run_without_an_end_is_empty() {
     let refused = Ended::of(other.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the product starts"));
     assert_eq!((refused.code, refused.refusal().as_str()), (Some(1), "mssql_native.recovery_identity_invalid"));
 }
+
+/// One page of parts stands in the document itself; more stand in the journal, and the document has their digest.
+#[test]
+fn evidence_of_many_parts_stays_bounded_and_loses_none() {
+    let mut road = Road::new("evidence_parts");
+    road.flights("ReplacingMergeTree PARTITION BY id", 0);
+    source().run("SYSTEM STOP MERGES evidence_parts.t");
+    let insert = |first: u64, count: u64| {
+        source().run(&format!(
+            "INSERT INTO evidence_parts.t SELECT number, 'n', 1, toDateTime64('2013-07-04 00:00:00', 6, 'UTC') \
+             FROM numbers({first}, {count}) SETTINGS max_partitions_per_insert_block = 0"
+        ));
+    };
+    let path = road.manifest(&manifest("evidence_parts", RAW, FULL_REFRESH));
+    for (first, count, run, pages) in [(0, 400, "run-1", 1), (400, 1, "run-2", 2)] {
+        insert(first, count);
+        let ended = road.run(&path, run);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let evidence = evidence(&road, run);
+        let coverage = &evidence["source"]["part_coverage"];
+        let listed: Vec<&Value> =
+            evidence["source_parts"].as_array().expect("pages").iter().map(|page| &page["parts"]).collect();
+        assert_eq!((listed.len(), coverage["touched_parts"].as_u64()), (pages, Some(first + count)));
+        let all: Vec<Value> = listed.iter().flat_map(|page| page.as_array().expect("parts").clone()).collect();
+        assert_eq!(coverage["parts"].is_null(), pages > 1);
+        assert_eq!(coverage["parts_sha256"].as_str(), Some(sha256(&Value::from(all).to_string()).as_str()));
+        let key = "WHERE operation_key = (SELECT TOP 1 operation_key FROM dpone.dpone_load_receipt ORDER BY committed_at_utc DESC)";
+        let kept = road.target.value(&format!("SELECT document FROM dpone.native_transfer_evidence {key}"));
+        assert_eq!(evidence["operational"].to_string(), kept, "the target keeps the same document");
+    }
+}
