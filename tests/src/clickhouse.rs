@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use servers::clickhouse::{Accounts, Options, Server, default_library};
+use servers::clickhouse::{Accounts, EngineRelease, Options, Server};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Runs until SIGTERM or Ctrl-C. When it is ready it prints one JSON line on standard output:
@@ -51,9 +51,9 @@ pub(crate) struct Arguments {
     /// Stop when standard input ends, so that no server outlives the process that started it.
     #[arg(long)]
     until_stdin_ends: bool,
-    /// The engine's library; without it the one that tests/tools/libchdb.sh put into the cache.
-    #[arg(long, value_name = "FILE")]
-    engine: Option<PathBuf>,
+    /// The engine behind the server; without it that of NT_CLICKHOUSE_ENGINE, or 26.7.
+    #[arg(long, value_name = "VERSION")]
+    engine: Option<EngineRelease>,
 }
 
 fn account(text: &str) -> Result<(String, String), String> {
@@ -85,7 +85,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Box<dyn Error>> {
         // Signals are listened for before the ready line, so that one sent at once is not lost.
         let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
         let server = Server::start(Options {
-            library: arguments.engine.map_or_else(default_library, Ok)?,
+            engine: arguments.engine.map_or_else(EngineRelease::from_environment, Ok)?,
             data: arguments.data,
             listen: arguments.listen,
             plaintext: arguments.plaintext,

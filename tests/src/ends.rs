@@ -90,8 +90,6 @@ fn sans(address: Option<IpAddr>) -> Vec<String> {
 impl Source {
     /// Starts the server on an address (`127.0.0.1` when none); it ends with this process.
     pub fn start(address: Option<IpAddr>) -> Source {
-        let tool = Path::new(env!("CARGO_MANIFEST_DIR")).join("tools/libchdb.sh");
-        assert!(Command::new(tool).output().expect("the tool starts").status.success(), "the engine is in the cache");
         let folder = temporary_folder("source");
         let server = spawn::clickhouse(&Clickhouse {
             http: true,

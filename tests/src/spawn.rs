@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Deserialize;
+use servers::clickhouse::EngineRelease;
 
 use crate::control::Client;
 
@@ -178,8 +179,14 @@ pub fn sqlserver(options: &SqlServer) -> io::Result<ServerProcess> {
     ServerProcess::start("sqlserver", options.arguments())
 }
 
-/// Starts `testkit clickhouse` and waits until it is ready.
+/// Starts `testkit clickhouse` and waits until it is ready. The engine is the one of `NT_CLICKHOUSE_ENGINE`; it is fetched
+/// when it is not in the cache.
 pub fn clickhouse(options: &Clickhouse) -> io::Result<ServerProcess> {
+    let tool = EngineRelease::from_environment().map_err(io::Error::other)?.tool();
+    let fetched = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("tools").join(tool)).output()?;
+    if !fetched.status.success() {
+        return Err(io::Error::other(format!("{tool}: {}", String::from_utf8_lossy(&fetched.stderr))));
+    }
     ServerProcess::start("clickhouse", options.arguments())
 }
 

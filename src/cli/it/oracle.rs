@@ -79,7 +79,6 @@ enum Defect {
 
 /// Lets the oracle compare; returns its last line, and whether it agreed.
 async fn compare(seed: &str, tables: usize, scan_bytes: u64, defect: Defect) -> (String, bool) {
-    tool("libchdb.sh");
     println!("ORACLE_SEED={seed}");
     let folder = tempfile::tempdir().expect("a folder");
     let server = clickhouse(&Clickhouse { http: true, ..Clickhouse::new(&folder.path().join("data"), USER, PASSWORD) })

@@ -8,8 +8,7 @@ use contract::error::PortError;
 use contract::port::source::{
     FrozenWindow, ReplicaScope, Source as _, SourceAdmission, SourceEof, SourceMode, SourceRequest,
 };
-use servers::clickhouse::ffi::Connection;
-use servers::clickhouse::{Accounts, Options, Server, default_library};
+use servers::clickhouse::{Accounts, Connection, EngineRelease, Options, Server};
 use source_clickhouse::{ClickHouseSource, ConnectOptions, Timeouts};
 
 pub(crate) const USER: &str = "reader";
@@ -61,12 +60,17 @@ impl Kit {
         }
     }
 
-    /// The first column of the first row.
+    /// The first row, as tab-separated text.
     pub(crate) fn value(&self, sql: &str) -> String {
+        self.rows(sql).into_iter().next().unwrap_or_default()
+    }
+
+    /// All rows, each as tab-separated text.
+    pub(crate) fn rows(&self, sql: &str) -> Vec<String> {
         let mut control = self.control.lock().expect("no test died in a statement");
         let result = control.query(sql, "TSV", &[]);
         assert!(result.error().is_none(), "{sql}: {:?}", result.error());
-        String::from_utf8_lossy(result.data()).lines().next().unwrap_or_default().to_owned()
+        String::from_utf8_lossy(result.data()).lines().map(str::to_owned).collect()
     }
 
     /// Entries of the query log that contain `text`.
@@ -153,7 +157,7 @@ fn start() -> Arc<Kit> {
     let users = folder.join("users.xml");
     std::fs::write(&users, USERS).expect("users.xml");
     let options = Options {
-        library: default_library().expect("tests/tools/libchdb.sh has been run"),
+        engine: EngineRelease::from_environment().expect("an engine"),
         data: folder.join("data"),
         listen: "127.0.0.1:0".parse().expect("an address"),
         plaintext: false,
@@ -171,7 +175,7 @@ fn start() -> Arc<Kit> {
     let mut control = server.engine().connect().expect("an engine session");
     // The tests' own statements are to mean what they say.
     let sane = "SET final = 0, apply_deleted_mask = 1, \
-                apply_patch_parts = 1, session_timezone = 'UTC', read_overflow_mode = 'throw'";
+                apply_patch_parts = 1, session_timezone = 'UTC', read_overflow_mode = 'throw', send_logs_level = 'none'";
     for statement in [sane, "CREATE DATABASE d ENGINE = Atomic"] {
         let result = control.query(statement, "TSV", &[]);
         assert!(result.error().is_none(), "{statement}: {:?}", result.error());

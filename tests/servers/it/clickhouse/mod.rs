@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use servers::clickhouse::{Accounts, Options, Server};
+use servers::clickhouse::{Accounts, EngineRelease, Options, Server};
 
 pub(crate) const USER: &str = "reader";
 pub(crate) const PASSWORD: &str = "pass word 'ü'";
@@ -47,10 +47,12 @@ pub(crate) fn fixture() -> &'static Fixture {
         if data.exists() {
             std::fs::remove_dir_all(&data).expect("the folder of an earlier run can be removed");
         }
+        let engine = EngineRelease::from_environment().expect("an engine");
+        tool(engine.tool());
         let query_log = data.join("queries.jsonl");
         let free: SocketAddr = "127.0.0.1:0".parse().expect("an address");
         let options = |plaintext| Options {
-            library: tool("libchdb.sh"),
+            engine,
             data: data.clone(),
             listen: free,
             plaintext,

@@ -1,8 +1,8 @@
 //! Stops a session's query from another thread.
 //!
 //! The engine's own cancel waits for the running call, so a query that produces nothing could not be stopped by it. `KILL
-//! QUERY`, sent on the engine's control connection, can: it finds the query by the kernel's id of the session's thread,
-//! which no other query can have. It is sent only while the session is inside the engine on its client's behalf, and the
+//! QUERY`, sent on the engine's control connection, can: it finds the query by the kernel's id of the session's thread in
+//! the engine, which no other query can have. It is sent only while the session is inside the engine on its client's behalf, and the
 //! session cannot leave in the meantime, so a late kill never hits the next statement.
 
 use std::sync::Arc;
@@ -11,7 +11,6 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 
 use super::engine::Engine;
-use super::ffi::thread_id;
 
 /// How long to wait before a kill that found nothing yet is sent again.
 const KILL_AGAIN: Duration = Duration::from_millis(50);
@@ -73,11 +72,11 @@ impl Control {
         }
     }
 
-    /// The calling thread goes into the engine: its query is the one to be stopped.
-    pub(crate) fn enter_engine(&self) -> InEngine<'_> {
+    /// The session goes into the engine: what runs there on the thread `thread_id` is to be stopped.
+    pub(crate) fn enter_engine(&self, thread_id: i32) -> InEngine<'_> {
         let mut state = self.state.lock();
         state.in_engine = true;
-        state.thread_id = thread_id();
+        state.thread_id = thread_id;
         InEngine(self)
     }
 

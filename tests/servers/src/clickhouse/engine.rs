@@ -6,7 +6,10 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::ffi::{Chdb, Connection, Counts, LoadError};
+use super::connection::{Connection, Counts};
+use super::ffi::{Chdb, LoadError};
+use super::host::Host;
+use super::release::EngineRelease;
 
 /// Why the engine did not start.
 #[derive(Debug, thiserror::Error)]
@@ -14,10 +17,16 @@ pub enum StartError {
     /// The library could not be loaded.
     #[error(transparent)]
     Library(#[from] LoadError),
-    /// The library is not in the cache.
-    #[error("test_clickhouse.no_library: the engine is not in the cache; run tests/tools/libchdb.sh")]
-    NoLibrary,
-    /// A file of the data folder could not be made.
+    /// The engine is not in the cache.
+    #[error("test_clickhouse.no_engine: the engine {release} is not in the cache; run tests/tools/{}", release.tool())]
+    NoEngine {
+        /// The engine that was asked for.
+        release: EngineRelease,
+    },
+    /// There is no such engine.
+    #[error("test_clickhouse.unknown_engine: there is no engine {0}; it is 26.7 or 26.9")]
+    UnknownEngine(String),
+    /// A file of the data folder could not be made, or the engine's host not be started.
     #[error("test_clickhouse.io: {0}")]
     Io(#[from] std::io::Error),
     /// The engine refused the data folder or its configuration; its own words are on stderr.
@@ -85,10 +94,50 @@ pub struct EngineVersion {
     pub timezone: String,
 }
 
+/// What opens connections.
+enum Opener {
+    Library { chdb: &'static Chdb, arguments: Vec<String> },
+    Host(Arc<Host>),
+}
+
+impl Opener {
+    /// Makes the engine of `release` ready for the folder `data`; the first connection opens it.
+    fn new(release: EngineRelease, data: &Path, users: &Path) -> Result<Opener, StartError> {
+        let store = data.join("store");
+        std::fs::create_dir_all(&store)?;
+        let config = write_config(data, users)?;
+        let program = release.path()?;
+        match release {
+            EngineRelease::V26_7 => {
+                let mut arguments = vec![format!("--path={}", std::fs::canonicalize(&store)?.display())];
+                arguments.push(format!("--config-file={}", config.display()));
+                arguments.extend(SERVER_DEFAULTS.map(|(name, value)| format!("--{name}={value}")));
+                Ok(Opener::Library { chdb: Chdb::load(&program)?, arguments })
+            }
+            EngineRelease::V26_9 => {
+                // Relative to the folder, so that no character of its name is taken for a separator.
+                let mut connection = "store?config-file=config.xml".to_owned();
+                connection.extend(SERVER_DEFAULTS.map(|(name, value)| format!("&{name}={value}")));
+                Ok(Opener::Host(Host::of(&program, data, &connection)?))
+            }
+        }
+    }
+
+    fn connect(&self) -> Result<Connection, EngineError> {
+        match self {
+            Opener::Library { chdb, arguments } => chdb
+                .connect(arguments)
+                .map(Connection::from)
+                .ok_or_else(|| EngineError::new(210, "NETWORK_ERROR", "the engine refused another session")),
+            Opener::Host(host) => host.connect().map(Connection::from).map_err(|text| EngineError::parse(&text)),
+        }
+    }
+}
+
 /// The running engine.
 pub struct Engine {
-    chdb: &'static Chdb,
-    arguments: Vec<String>,
+    opener: Opener,
+    release: EngineRelease,
     version: EngineVersion,
     settings: HashSet<String>,
     /// Never a client's: kills queries, and keeps the engine up while no client is connected.
@@ -96,23 +145,18 @@ pub struct Engine {
 }
 
 /// Session defaults that the embedded engine sets differently from a server.
-const SERVER_DEFAULTS: [&str; 2] = ["--implicit_select=0", "--allow_introspection_functions=0"];
+const SERVER_DEFAULTS: [(&str, &str); 2] = [("implicit_select", "0"), ("allow_introspection_functions", "0")];
 
 impl Engine {
-    /// Starts the engine of `library` on the folder `data`. `users_config` is a ClickHouse `users.xml`;
+    /// Starts the engine of `release` on the folder `data`. `users_config` is a ClickHouse `users.xml`;
     /// without it the user `default` may do and see everything.
-    pub fn start(library: &Path, data: &Path, users_config: Option<&Path>) -> Result<Arc<Engine>, StartError> {
-        let store = data.join("store");
-        std::fs::create_dir_all(&store)?;
-        let mut arguments = vec![format!("--path={}", std::fs::canonicalize(&store)?.display())];
+    pub fn start(release: EngineRelease, data: &Path, users_config: Option<&Path>) -> Result<Arc<Engine>, StartError> {
         let users = match users_config {
             Some(users) => users.to_owned(),
             None => write_default_users(data)?,
         };
-        arguments.push(format!("--config-file={}", write_config(data, &users)?.display()));
-        arguments.extend(SERVER_DEFAULTS.map(str::to_owned));
-        let chdb = Chdb::load(library)?;
-        let mut control = chdb.connect(&arguments).ok_or(StartError::Refused)?;
+        let opener = Opener::new(release, data, &users)?;
+        let mut control = opener.connect().map_err(|_| StartError::Refused)?;
         let facts = lines(&mut control, "SELECT version(), timezone() FORMAT TSV")?;
         let (text, timezone) = facts.first().and_then(|line| line.split_once('\t')).unwrap_or_default();
         let mut numbers = text.split('.').map(|part| part.parse().unwrap_or(0));
@@ -123,7 +167,7 @@ impl Engine {
             timezone: timezone.to_owned(),
         };
         let settings = lines(&mut control, "SELECT name FROM system.settings FORMAT TSV")?.into_iter().collect();
-        Ok(Arc::new(Engine { chdb, arguments, version, settings, control: Mutex::new(control) }))
+        Ok(Arc::new(Engine { opener, release, version, settings, control: Mutex::new(control) }))
     }
 
     /// The engine's version.
@@ -136,11 +180,14 @@ impl Engine {
         self.settings.contains(name)
     }
 
+    /// Which engine it is.
+    pub fn release(&self) -> EngineRelease {
+        self.release
+    }
+
     /// A connection with its own session.
     pub fn connect(&self) -> Result<Connection, EngineError> {
-        self.chdb
-            .connect(&self.arguments)
-            .ok_or_else(|| EngineError::new(210, "NETWORK_ERROR", "the engine refused another session"))
+        self.opener.connect()
     }
 
     /// How far the query of the thread `thread_id` has come; `None` when there is none any more.

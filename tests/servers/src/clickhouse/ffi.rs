@@ -1,4 +1,4 @@
-//! The C interface of `libchdb.so`, and the only unsafe code of this package.
+//! The C interface of `libchdb.so` (26.7), and the only unsafe code of this package.
 //!
 //! Prototypes are those of `chdb.h` of release 26.7.3 (<https://github.com/chdb-io/chdb>, `programs/local/chdb.h`). What the
 //! wrappers rely on, from that header: the functions may be called from any thread; one connection runs one statement at a
@@ -12,6 +12,8 @@ use std::path::Path;
 use std::ptr::NonNull;
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW, Symbol};
+
+use super::connection::{Counts, Parameters};
 
 /// A handle whose content belongs to the library.
 #[repr(C)]
@@ -38,7 +40,7 @@ type WithParameters = unsafe extern "C" fn(
 type Count = unsafe extern "C" fn(Handle) -> u64;
 
 /// The kernel's id of the calling thread, which is what the engine shows in `system.processes.thread_ids`.
-pub(crate) fn thread_id() -> i32 {
+pub(super) fn thread_id() -> i32 {
     // SAFETY: gettid takes nothing and cannot fail.
     unsafe { libc::gettid() }
 }
@@ -61,7 +63,7 @@ extern "C" fn leave(status: c_int, _argument: *mut c_void) {
 pub struct LoadError(#[from] libloading::Error);
 
 /// The loaded library: its functions, resolved once.
-pub struct Chdb {
+pub(super) struct Chdb {
     connect: unsafe extern "C" fn(c_int, *mut *mut c_char) -> *mut Handle,
     close: unsafe extern "C" fn(*mut Handle),
     query: WithParameters,
@@ -89,7 +91,7 @@ pub struct Chdb {
 impl Chdb {
     /// Loads the library and keeps the host's own signal handlers. It stays loaded for the life of the process: the engine
     /// has threads of its own.
-    pub fn load(path: &Path) -> Result<&'static Chdb, LoadError> {
+    pub(super) fn load(path: &Path) -> Result<&'static Chdb, LoadError> {
         // SAFETY: loading runs the library's initialisers; libchdb.so of the pinned digest is made to be loaded this way.
         // RTLD_LOCAL keeps its bundled C++ runtime away from ours.
         let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }?;
@@ -136,7 +138,7 @@ impl Chdb {
     }
 
     /// Opens a connection; the first one starts the engine. `None` when the engine refuses (it says why on stderr).
-    pub fn connect(&'static self, arguments: &[String]) -> Option<Connection> {
+    pub(super) fn connect(&'static self, arguments: &[String]) -> Option<Connection> {
         let mut owned = vec![CString::from(c"clickhouse")];
         for argument in arguments {
             owned.push(CString::new(argument.as_bytes()).ok()?);
@@ -155,11 +157,8 @@ impl Chdb {
     }
 }
 
-/// Typed parameters of a query: `{name:Type}` placeholders and their values as text.
-pub type Parameters = [(String, String)];
-
 /// One connection with its own session: settings, current database, temporary tables.
-pub struct Connection {
+pub(super) struct Connection {
     chdb: &'static Chdb,
     slot: NonNull<Handle>,
 }
@@ -197,13 +196,13 @@ impl Connection {
     }
 
     /// Runs a statement to its end; the whole result is in memory.
-    pub fn query(&mut self, sql: &str, format: &str, parameters: &Parameters) -> QueryResult<'_> {
+    pub(super) fn query(&mut self, sql: &str, format: &str, parameters: &Parameters) -> QueryResult<'_> {
         let handle = self.call(self.chdb.query, sql, format, parameters);
         QueryResult { chdb: self.chdb, handle, _connection: PhantomData }
     }
 
     /// Starts a SELECT whose result is fetched piece by piece. The engine refuses other statements without running them.
-    pub fn stream(&mut self, sql: &str, format: &str, parameters: &Parameters) -> Result<Stream<'_>, String> {
+    pub(super) fn stream(&mut self, sql: &str, format: &str, parameters: &Parameters) -> Result<Stream<'_>, String> {
         let handle = self.call(self.chdb.stream, sql, format, parameters);
         let stream = Stream { handle, connection: self };
         // SAFETY: `handle` is the live stream handle (or NULL, which the library answers with NULL).
@@ -214,7 +213,7 @@ impl Connection {
     }
 
     /// Starts an INSERT whose rows are appended in `format`. `sql` ends before its FORMAT or VALUES.
-    pub fn insert(&mut self, sql: &str, format: &str) -> Result<InsertStream<'_>, String> {
+    pub(super) fn insert(&mut self, sql: &str, format: &str) -> Result<InsertStream<'_>, String> {
         // SAFETY: both texts come with their lengths and outlive the call.
         let handle = unsafe {
             (self.chdb.insert)(self.handle(), sql.as_ptr().cast(), sql.len(), format.as_ptr().cast(), format.len())
@@ -235,7 +234,7 @@ impl Drop for Connection {
 }
 
 /// One result, or one piece of a stream.
-pub struct QueryResult<'a> {
+pub(super) struct QueryResult<'a> {
     chdb: &'static Chdb,
     handle: Handle,
     _connection: PhantomData<&'a mut Connection>,
@@ -243,13 +242,13 @@ pub struct QueryResult<'a> {
 
 impl QueryResult<'_> {
     /// The engine's error text, if the statement failed.
-    pub fn error(&self) -> Option<String> {
+    pub(super) fn error(&self) -> Option<String> {
         // SAFETY: the handle is live until drop.
         Chdb::text(unsafe { (self.chdb.error)(self.handle) })
     }
 
     /// The result's bytes in the format asked for.
-    pub fn data(&self) -> &[u8] {
+    pub(super) fn data(&self) -> &[u8] {
         // SAFETY: as above.
         let (pointer, length) = unsafe { ((self.chdb.buffer)(self.handle), (self.chdb.length)(self.handle)) };
         if pointer.is_null() || length == 0 {
@@ -260,7 +259,7 @@ impl QueryResult<'_> {
     }
 
     /// What the statement has done so far; of a stream's piece: since the piece before.
-    pub fn counts(&self) -> Counts {
+    pub(super) fn counts(&self) -> Counts {
         let chdb = self.chdb;
         // SAFETY: the handle is live until drop.
         unsafe {
@@ -284,34 +283,15 @@ impl Drop for QueryResult<'_> {
     }
 }
 
-/// Work counted by the engine.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Rows of the result.
-    pub rows: u64,
-    /// Bytes of the result in the engine's memory.
-    pub bytes: u64,
-    /// Rows read from tables.
-    pub read_rows: u64,
-    /// Bytes read from tables.
-    pub read_bytes: u64,
-    /// Rows written to tables.
-    pub written_rows: u64,
-    /// Bytes written to tables.
-    pub written_bytes: u64,
-    /// Rows that are to be read in all, as far as the engine knows; the interface does not tell.
-    pub rows_to_read: u64,
-}
-
 /// A running SELECT. Dropping it cancels what is left.
-pub struct Stream<'a> {
+pub(super) struct Stream<'a> {
     handle: Handle,
     connection: &'a mut Connection,
 }
 
 impl Stream<'_> {
     /// The next piece; one without data and error is the end.
-    pub fn fetch(&mut self) -> QueryResult<'_> {
+    pub(super) fn fetch(&mut self) -> QueryResult<'_> {
         let chdb = self.connection.chdb;
         // SAFETY: both handles are live; `&mut self` keeps the calls one at a time.
         let handle = unsafe { (chdb.fetch)(self.connection.handle(), self.handle) };
@@ -331,7 +311,7 @@ impl Drop for Stream<'_> {
 }
 
 /// A running INSERT. Dropping it without [`InsertStream::finish`] cancels it.
-pub struct InsertStream<'a> {
+pub(super) struct InsertStream<'a> {
     handle: Handle,
     connection: &'a mut Connection,
 }
@@ -344,13 +324,13 @@ impl InsertStream<'_> {
 
     /// Hands over bytes of the insert's format; waits while the engine is behind. `false` when the insert has failed:
     /// [`InsertStream::finish`] then says why.
-    pub fn append(&mut self, bytes: &[u8]) -> bool {
+    pub(super) fn append(&mut self, bytes: &[u8]) -> bool {
         // SAFETY: the library copies `bytes` before it returns.
         unsafe { (self.connection.chdb.append)(self.handle, bytes.as_ptr().cast(), bytes.len()) == 0 }
     }
 
     /// Ends the data and waits for the engine's verdict.
-    pub fn finish(self) -> Result<Counts, String> {
+    pub(super) fn finish(self) -> Result<Counts, String> {
         let chdb = self.connection.chdb;
         // SAFETY: the handle is live; the result handle is owned by the wrapper.
         let result = QueryResult { chdb, handle: unsafe { (chdb.insert_done)(self.handle) }, _connection: PhantomData };

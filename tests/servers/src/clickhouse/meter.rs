@@ -7,8 +7,8 @@
 
 use std::time::{Duration, Instant};
 
+use super::connection::Counts;
 use super::engine::Engine;
-use super::ffi::{Counts, thread_id};
 
 /// `interactive_delay` of a server.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
@@ -29,11 +29,11 @@ pub(super) struct Meter<'a> {
 }
 
 impl<'a> Meter<'a> {
-    /// Measures the query of the calling thread.
-    pub(super) fn new(engine: &'a Engine) -> Meter<'a> {
+    /// Measures the query that runs on the thread `thread_id` of the engine.
+    pub(super) fn new(engine: &'a Engine, thread_id: i32) -> Meter<'a> {
         Meter {
             engine,
-            thread_id: thread_id(),
+            thread_id,
             asked: Instant::now(),
             pieces: 0,
             rows_before: 0,

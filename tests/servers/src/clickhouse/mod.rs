@@ -1,10 +1,10 @@
-//! A ClickHouse server: the native protocol and HTTP, with and without TLS, in front of the real engine `libchdb.so`.
+//! A ClickHouse server: the native protocol and HTTP, with and without TLS, in front of a real engine.
 //!
 //! ```text
 //!  client ──TLS──> listen ──> tcp ── protocol, frame, native ──┐
 //!  client ─HTTPS─> listen ──> http ────────────────────────────┤
-//!                                    statement, settings ──> session ──> engine ──> ffi ──> libchdb.so
-//!                                                     control ──KILL QUERY──^
+//!                                    statement, settings ──> session ──> engine ──> connection ──> ffi ──> libchdb.so (26.7)
+//!                                                     control ──KILL QUERY──^               └──> host ─socket─> host.py ──> _chdb (26.9)
 //! ```
 //!
 //! The engine parses, plans and runs every statement; this module moves bytes. What it adds by itself is the hello, accounts,
@@ -14,17 +14,20 @@
 //! `system.processes`. Every session is the engine's user `default`, whatever account connected, and `currentUser()` says so.
 
 pub mod engine;
-pub mod ffi;
 
+mod connection;
 mod control;
+mod ffi;
 mod frame;
 mod hooks;
+mod host;
 mod http;
 mod listen;
 mod meter;
 mod native;
 mod protocol;
 mod query_log;
+mod release;
 mod session;
 mod settings;
 mod statement;
@@ -38,8 +41,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+pub use connection::{Connection, Counts, InsertStream, Parameters, QueryResult, Stream};
 pub use engine::{Engine, EngineError, EngineVersion, StartError};
+pub use ffi::LoadError;
 pub use listen::Server;
+pub use release::EngineRelease;
 pub use settings::Accounts;
 
 use hooks::Hooks;
@@ -48,8 +54,8 @@ use query_log::{Entry, QueryLog};
 /// How a server is started.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The engine's library, as `tests/tools/libchdb.sh` prints it.
-    pub library: PathBuf,
+    /// The engine behind the server.
+    pub engine: EngineRelease,
     /// The folder of tables and certificates; made when missing.
     pub data: PathBuf,
     /// Address of the native protocol; port 0 takes a free one.
@@ -68,17 +74,6 @@ pub struct Options {
     pub query_log: Option<PathBuf>,
     /// A ClickHouse `users.xml`, for row policies and profiles.
     pub users_config: Option<PathBuf>,
-}
-
-/// The library that `tests/tools/libchdb.sh` puts into the cache.
-pub fn default_library() -> Result<PathBuf, StartError> {
-    let cache = match (std::env::var_os("NT_CACHE"), std::env::var_os("HOME")) {
-        (Some(cache), _) => PathBuf::from(cache),
-        (None, Some(home)) => PathBuf::from(home).join(".cache/native-transfer"),
-        (None, None) => return Err(StartError::NoLibrary),
-    };
-    let library = cache.join("chdb-26.7.3/libchdb.so");
-    if library.exists() { Ok(library) } else { Err(StartError::NoLibrary) }
 }
 
 /// What all connections of a server share.

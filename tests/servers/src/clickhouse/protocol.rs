@@ -7,8 +7,8 @@
 
 use std::io::{self, Read};
 
+use super::connection::Counts;
 use super::engine::{EngineError, EngineVersion};
-use super::ffi::Counts;
 use super::frame::{FrameReader, compress};
 use super::native::{Block, read_block};
 use super::wire::{ReadWire, WriteWire as _, malformed};

@@ -9,9 +9,9 @@
 use std::io;
 use std::sync::Arc;
 
+use super::connection::{Connection, Counts, Parameters, Stream};
 use super::control::Control;
 use super::engine::{Engine, EngineError, lines};
-use super::ffi::{Connection, Counts, Parameters, Stream};
 use super::meter::Meter;
 use super::native::{Block, Column, read_block};
 use super::statement::{Statement, judge};
@@ -151,7 +151,7 @@ impl Session {
     ) -> Result<T, Failure> {
         let control = Arc::clone(&self.control);
         let run = move |connection: &mut Connection| {
-            let _inside = control.enter_engine();
+            let _inside = control.enter_engine(connection.thread_id());
             run(connection)
         };
         if settings.is_empty() {
@@ -207,8 +207,9 @@ fn stream(
             header_due = false;
         }
     }
+    let meter = Meter::new(engine, connection.thread_id());
     let refusal = match connection.stream(sql, format, parameters) {
-        Ok(pieces) => return pump(Meter::new(engine), pieces, header_due, sink),
+        Ok(pieces) => return pump(meter, pieces, header_due, sink),
         Err(text) => text,
     };
     if refusal.starts_with(NOT_STREAMED) {
@@ -390,13 +391,15 @@ fn current_values(connection: &mut Connection, settings: &Settings) -> Result<Ve
         let rows = strings(&query_block(connection, &table("value, toString(changed)", &plain), &[])?, 3)?;
         values.extend(rows.chunks_exact(3).map(|row| (row[0].clone(), (row[2] == "1").then(|| row[1].clone()))));
     }
-    for name in &lifted {
+    if !lifted.is_empty() {
         // The table would show what this question lifts; the function shows it only where it is not lifted.
-        let default = strings(&query_block(connection, &table("default", &[name]), &[])?, 2)?;
-        let own = format!("SELECT toString(getSetting({}))", quote_text(name));
-        let value = strings(&query_block(connection, &own, &[])?, 1)?;
-        if let ([_, default], [value]) = (default.as_slice(), value.as_slice()) {
-            values.push(((*name).clone(), (value != default).then(|| value.clone())));
+        let defaults = strings(&query_block(connection, &table("default", &lifted), &[])?, 2)?;
+        let asked: Vec<_> = lifted.iter().map(|name| format!("toString(getSetting({}))", quote_text(name))).collect();
+        let own = format!("SELECT {}", asked.join(", "));
+        let own = strings(&query_block(connection, &own, &[])?, lifted.len())?;
+        for (name, value) in lifted.iter().zip(own) {
+            let default = defaults.chunks_exact(2).find(|row| row[0] == **name);
+            values.extend(default.map(|row| ((*name).clone(), (value != row[1]).then_some(value))));
         }
     }
     match settings.iter().find(|(name, _)| values.iter().all(|(known, _)| known != name)) {

@@ -3,12 +3,21 @@
 use super::engine::{Engine, EngineError};
 use super::protocol::SentSetting;
 
+/// A setting of 26.9 that SET refuses. Off it means nothing to an embedded engine, which never answers before the end.
+const IN_BACKGROUND: &str = "run_query_in_background";
+
 /// The settings that the engine is to apply, as a server reads them: an unknown one that is important is an error, any other
 /// unknown one is left out.
 pub(crate) fn admit(engine: &Engine, sent: &[SentSetting]) -> Result<Vec<(String, String)>, EngineError> {
     let mut admitted: Vec<(String, String)> = Vec::new();
     for setting in sent {
-        if engine.knows_setting(&setting.name) {
+        if setting.name == IN_BACKGROUND && engine.knows_setting(IN_BACKGROUND) {
+            if !matches!(setting.value.as_str(), "0" | "false") {
+                let message =
+                    format!("{IN_BACKGROUND} is not served: the embedded engine has no background of its own");
+                return Err(EngineError::new(48, "NOT_IMPLEMENTED", message));
+            }
+        } else if engine.knows_setting(&setting.name) {
             // Sent twice, the last value counts.
             admitted.retain(|(name, _)| *name != setting.name);
             admitted.push((setting.name.clone(), setting.value.clone()));

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use super::Shared;
+use super::connection::Counts;
 use super::control::{Control, Stopped};
 use super::engine::EngineError;
-use super::ffi::Counts;
 use super::native::{Column, dimensions, header_bytes};
 use super::protocol::{
     CLIENT_REVISION_MIN, ClientPacket, DataKind, Hello, Profile, Query, SERVER_REVISION, ServerPackets as _,

@@ -7,8 +7,8 @@
 
 use std::io;
 
+use super::connection::Connection;
 use super::engine::{Engine, EngineError};
-use super::ffi::Connection;
 use super::native::Column;
 use super::protocol::DataKind;
 use super::session::{Failure, Request, Sink, quote_name};

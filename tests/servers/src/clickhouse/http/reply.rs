@@ -10,8 +10,8 @@ use tokio::sync::mpsc::Receiver;
 use super::body::{Departure, ReplyBody, StreamedReply};
 use super::work::{Begin, Part};
 use crate::clickhouse::Shared;
+use crate::clickhouse::connection::Counts;
 use crate::clickhouse::engine::EngineError;
-use crate::clickhouse::ffi::Counts;
 
 /// A short text.
 pub(super) fn text(text: &'static str) -> Response<ReplyBody> {
