@@ -9,5 +9,6 @@ mod query_semantics;
 mod races;
 mod streaming;
 mod values;
+mod versions;
 mod windows;
 mod writes;

@@ -16,10 +16,10 @@ use contract::raw::{CATALOG_BYTES_MAX, CATALOG_ROWS_MAX};
 use crate::wire::{Setting, block_cap_bytes};
 
 /// Version of the guard list below; raised with every change of it.
-pub(crate) const GUARDS_VERSION: &str = "native-transfer.source-guards.v1";
+pub(crate) const GUARDS_VERSION: &str = "native-transfer.source-guards.v2";
 
 /// Guards whose value never changes.
-const CONSTANT: [(&str, &str); 14] = [
+const CONSTANT: [(&str, &str); 19] = [
     ("use_query_condition_cache", "0"),
     ("optimize_use_projections", "0"),
     ("prefer_optimize_projection", "0"),
@@ -34,6 +34,13 @@ const CONSTANT: [(&str, &str); 14] = [
     ("low_cardinality_allow_in_native_format", "0"),
     ("output_format_native_encode_types_in_binary_format", "0"),
     ("network_compression_method", "LZ4"),
+    // Since 26.9 a user's profile may rewrite every SELECT of the user, or have it answered at once with no rows while it
+    // runs in the background. (`filter`, of the same kind, is inspected and never cleared.)
+    ("select", ""),
+    ("order", ""),
+    ("sort", ""),
+    ("page", "0"),
+    ("run_query_in_background", "0"),
 ];
 
 /// Rows per block asked for: the server's own default, fewer when single rows may be huge.
