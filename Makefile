@@ -35,6 +35,7 @@ test: tools ## everything
 	@$(TARGET)/debug/testkit cluster build
 	@# Always the whole workspace: a part of it would be built again with the features that the part alone asks for.
 	cargo test --workspace --locked
+	@tests/tools/second-engine.sh
 	cargo test --workspace --test it --locked -- --ignored containerd
 
 torture: tools ## everything at length: property targets 10 minutes each, an oracle of 200 tables and 10 GB (FUZZ_SECONDS=600)
