@@ -131,6 +131,22 @@ impl Logged {
     }
 }
 
+/// The `filter` of the user's profile (26.9); none where the variable is not set.
+pub(crate) const PROFILE_FILTER: &str = "NT_TEST_PROFILE_FILTER";
+
+/// Whether the test `name` runs in a process whose `variable` is `value`; runs it in one of its own if not.
+pub(crate) fn in_process_with(variable: &str, value: &str, name: &str) -> bool {
+    if std::env::var(variable).is_ok_and(|current| current == value) {
+        return true;
+    }
+    let program = std::env::current_exe().expect("the path of this binary");
+    let child = std::process::Command::new(program).args(["--exact", name]).env(variable, value).output();
+    let output = child.expect("a process");
+    let shown = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && shown.contains("1 passed"), "{name} with {variable}={value}:\n{shown}");
+    false
+}
+
 /// The server; started by the first test on threads of its own.
 pub(crate) fn kit() -> Arc<Kit> {
     static KIT: OnceLock<Arc<Kit>> = OnceLock::new();
@@ -155,7 +171,9 @@ fn start() -> Arc<Kit> {
     // The folder lives as long as the process: the engine keeps files in it open.
     let folder = tempfile::tempdir().expect("a folder").keep();
     let users = folder.join("users.xml");
-    std::fs::write(&users, USERS).expect("users.xml");
+    let filter = std::env::var(PROFILE_FILTER).map(|filter| format!("<filter>{filter}</filter>")).unwrap_or_default();
+    std::fs::write(&users, USERS.replace("</default></profiles>", &format!("{filter}</default></profiles>")))
+        .expect("users.xml");
     let options = Options {
         engine: EngineRelease::from_environment().expect("an engine"),
         data: folder.join("data"),

@@ -1,5 +1,6 @@
 //! What differs between the engines that the tests run on (`NT_CLICKHOUSE_ENGINE`): each version's truth, by name.
 
+use contract::port::source::SourceMode;
 use servers::clickhouse::EngineRelease;
 
 use crate::kit::*;
@@ -50,4 +51,32 @@ async fn settings_that_rewrite_a_query_are_sent_as_off() {
         }
     }
     kit.run(&["DROP TABLE d.rewritten SYNC"]);
+}
+
+/// `filter`, new in 26.9, cuts what every SELECT of the user returns. It may be what an owner wants to be seen, so it is never
+/// cleared: a user whose profile has one is refused. The one here is true for the small answers of the catalog.
+#[tokio::test]
+async fn a_filter_in_the_users_profile_is_refused() {
+    if EngineRelease::from_environment().expect("an engine") == EngineRelease::V26_7 {
+        assert!(!kit().server.engine().knows_setting("filter"), "26.7 has no such setting");
+        return;
+    }
+    let name = "versions::a_filter_in_the_users_profile_is_refused";
+    if !in_process_with(PROFILE_FILTER, "rowNumberInAllBlocks() &lt; 100000", name) {
+        return;
+    }
+    let kit = kit();
+    for (table, engine, mode) in
+        [("cut", "ReplacingMergeTree", RAW), ("cut_plain", "MergeTree", SourceMode::QueryVisible)]
+    {
+        kit.run(&[
+            &format!("CREATE TABLE d.{table} (k Int64) ENGINE = {engine} ORDER BY k"),
+            &format!("INSERT INTO d.{table} SELECT number FROM numbers(300000)"),
+        ]);
+        let seen = kit.rows(&format!("SELECT k FROM d.{table}")).len();
+        assert!(seen < 300_000, "{seen} rows: the filter is in effect");
+        assert_eq!(refusal(&kit, &request(table, mode)).await, "mssql_native.source_read_profile_unsupported");
+        assert!(kit.data_queries(table).is_empty(), "no row was asked for");
+        kit.run(&[&format!("DROP TABLE d.{table} SYNC")]);
+    }
 }

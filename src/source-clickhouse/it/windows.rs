@@ -15,15 +15,7 @@ const PROVENANCE_INCOMPLETE: &str = "mssql_native.source_provenance_incomplete";
 /// Whether this process runs in time zone `zone`. The engine takes its server time zone from the process, once; when it is
 /// another, the test `name` is run in a process of its own first, so that the caller has nothing left to do.
 pub(crate) fn in_zone(zone: &str, name: &str) -> bool {
-    if std::env::var("TZ").is_ok_and(|current| current == zone) {
-        return true;
-    }
-    let program = std::env::current_exe().expect("the path of this binary");
-    let child = std::process::Command::new(program).args(["--exact", name]).env("TZ", zone).output();
-    let output = child.expect("a process");
-    let shown = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && shown.contains("1 passed"), "{name} in {zone}:\n{shown}");
-    false
+    in_process_with("TZ", zone, name)
 }
 
 /// One row an hour from `from` on, whose `k` is its instant in microseconds.
