@@ -6,16 +6,23 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use contract::code;
 use contract::error::PortError;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
+use socket2::{SockRef, TcpKeepalive};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use crate::options::{ClientIdentity, ConnectOptions};
+
+/// Idle time before the first probe: below the idle limits of common firewalls.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
+/// Time between probes that nobody answers.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// A connected and proven socket.
 #[derive(Debug)]
@@ -34,11 +41,19 @@ pub(crate) async fn connect(options: &ConnectOptions) -> Result<Endpoint, PortEr
     let socket = TcpStream::connect((options.host.as_str(), options.port)).await.map_err(unreachable)?;
     let peer = socket.peer_addr().map_err(unreachable)?;
     socket.set_nodelay(true).map_err(unreachable)?;
+    keep_alive(&socket).map_err(unreachable)?;
     let stream = connector.connect(name, socket).await.map_err(handshake_failed)?;
     let (_, session) = stream.get_ref();
     let leaf = session.peer_certificates().and_then(|chain| chain.first());
     let leaf_der = leaf.map(|leaf| leaf.to_vec()).ok_or_else(|| refused("the server showed no certificate"))?;
     Ok(Endpoint { stream, peer, leaf_der })
+}
+
+/// Lets the kernel ask whether an idle peer is still there. A server that computes for long sends nothing, and so does one
+/// that was switched off: firewalls forget the first, and only the limit of silence would find the second.
+fn keep_alive(socket: &TcpStream) -> io::Result<()> {
+    let keepalive = TcpKeepalive::new().with_time(KEEPALIVE_IDLE).with_interval(KEEPALIVE_INTERVAL);
+    SockRef::from(socket).set_tcp_keepalive(&keepalive)
 }
 
 /// Exactly one host: a list or an empty text is not an endpoint that could be pinned.
@@ -141,10 +156,30 @@ fn certificate_problem(reason: &rustls::CertificateError) -> &'static str {
             "the source server's certificate does not carry the configured host name"
         }
         Problem::Expired | Problem::ExpiredContext { .. } => "the source server's certificate has expired",
+        Problem::NotValidYet | Problem::NotValidYetContext { .. } => {
+            "the source server's certificate is not valid yet; compare the clocks of both machines"
+        }
         // Another authority of the same name shows as a bad signature.
         Problem::UnknownIssuer | Problem::BadSignature => {
             "the source server's certificate is not signed by the trusted authority"
         }
         _ => "the source server's certificate is not acceptable",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_kernel_asks_for_an_idle_peer() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let socket = TcpStream::connect(listener.local_addr().expect("an address")).await.expect("a connection");
+        assert!(!SockRef::from(&socket).keepalive().expect("an option"), "nobody asks by default");
+        keep_alive(&socket).expect("options");
+        let shown = SockRef::from(&socket);
+        assert!(shown.keepalive().expect("an option"));
+        assert_eq!(shown.tcp_keepalive_time().expect("an option"), KEEPALIVE_IDLE);
+        assert_eq!(shown.tcp_keepalive_interval().expect("an option"), KEEPALIVE_INTERVAL);
     }
 }
