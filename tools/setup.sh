@@ -65,6 +65,9 @@ debian_packages() {
   [ -e /usr/include/openssl/ssl.h ] || missing+=(libssl-dev)
   [ -e /etc/ssl/certs/ca-certificates.crt ] || missing+=(ca-certificates)
   { has python3 && python3 -c 'import venv, ensurepip' 2>/dev/null; } || missing+=(python3-venv)
+  # ZooKeeper for the replicated tables of the tests: the library and a Java for it, no service.
+  has java || missing+=(default-jre-headless)
+  [ -e /usr/share/java/zookeeper.jar ] || missing+=(libzookeeper-java)
   [ ${#missing[@]} -eq 0 ] && return
   echo "native-transfer needs these Debian packages and installs them now: ${missing[*]}"
   apt_install "${missing[@]}"

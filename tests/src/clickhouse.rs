@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use servers::clickhouse::{Accounts, EngineRelease, Options, Server};
+use servers::clickhouse::{Accounts, EngineRelease, Keeper, Options, Server};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Runs until SIGTERM or Ctrl-C. When it is ready it prints one JSON line on standard output:
@@ -45,6 +45,12 @@ pub(crate) struct Arguments {
     /// ClickHouse users.xml with profiles and row policies of the user `default`, as which every query runs.
     #[arg(long, value_name = "FILE")]
     users_config: Option<PathBuf>,
+    /// ZooKeeper for replicated tables. They stay read-only: the embedded engine takes no part in fetching parts.
+    #[arg(long, value_name = "ADDRESS:PORT", requires = "replica")]
+    zookeeper: Option<SocketAddr>,
+    /// Name of this server among the replicas, as the macro {replica}.
+    #[arg(long, value_name = "NAME", requires = "zookeeper")]
+    replica: Option<String>,
     /// Append every query to this file, one JSON object a line.
     #[arg(long, value_name = "FILE")]
     query_log: Option<PathBuf>,
@@ -80,6 +86,7 @@ impl Arguments {
 /// Runs the server until a signal ends it.
 pub(crate) fn run(arguments: Arguments) -> Result<(), Box<dyn Error>> {
     let accounts = arguments.accounts()?;
+    let keeper = arguments.zookeeper.zip(arguments.replica.clone());
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         // Signals are listened for before the ready line, so that one sent at once is not lost.
@@ -95,6 +102,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Box<dyn Error>> {
             accounts,
             query_log: arguments.query_log,
             users_config: arguments.users_config,
+            keeper: keeper.map(|(address, replica)| Keeper { address, replica }),
         })
         .await?;
         let ready = serde_json::json!({

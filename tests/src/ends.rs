@@ -2,7 +2,7 @@
 #![allow(clippy::expect_used, clippy::panic, clippy::missing_panics_doc, reason = "a test ends where its kit fails")]
 
 use std::io::{Read as _, Write as _};
-use std::net::{IpAddr, Ipv4Addr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -90,12 +90,22 @@ fn sans(address: Option<IpAddr>) -> Vec<String> {
 impl Source {
     /// Starts the server on an address (`127.0.0.1` when none); it ends with this process.
     pub fn start(address: Option<IpAddr>) -> Source {
+        Source::with(address, None)
+    }
+
+    /// Starts a server on `127.0.0.1` whose replicated tables coordinate in a ZooKeeper, as the replica `name`.
+    pub fn start_replica(zookeeper: SocketAddr, name: &str) -> Source {
+        Source::with(None, Some((zookeeper, name.to_owned())))
+    }
+
+    fn with(address: Option<IpAddr>, replica: Option<(SocketAddr, String)>) -> Source {
         let folder = temporary_folder("source");
         let server = spawn::clickhouse(&Clickhouse {
             http: true,
             query_log: Some(folder.join("queries.jsonl")),
             listen: address,
             sans: sans(address),
+            replica,
             ..Clickhouse::new(&folder.join("data"), SOURCE_USER, SOURCE_PASSWORD)
         })
         .expect("the source starts");
@@ -135,6 +145,30 @@ impl Source {
     pub fn times_asked(&self, parts: &[&str]) -> usize {
         let log = std::fs::read_to_string(self.folder.join("queries.jsonl")).expect("a query log");
         log.lines().filter(|line| parts.iter().all(|part| line.contains(part))).count()
+    }
+
+    /// Makes a `ReplacingMergeTree` table a `ReplicatedReplacingMergeTree` of the path `/tables/DATABASE/TABLE` with the
+    /// parts that it has. It stays read-only, and ZooKeeper knows nothing of it yet.
+    pub fn replicate(&self, database: &str, table: &str) {
+        self.run(&format!("DETACH TABLE {database}.{table}"));
+        self.run(&format!("ATTACH TABLE {database}.{table} AS REPLICATED"));
+    }
+
+    /// Registers a replicated table in ZooKeeper. The first replica of a path brings its parts; a later one knows their
+    /// log and holds none of them.
+    pub fn register(&self, database: &str, table: &str) {
+        self.run(&format!("SYSTEM RESTORE REPLICA {database}.{table}"));
+    }
+
+    /// The server behind a relay ([`crate::relay`]).
+    pub fn behind(&self) -> crate::relay::Behind {
+        crate::relay::Behind { address: (Ipv4Addr::LOCALHOST, self.port()).into(), ca: self.ca_file().to_owned() }
+    }
+
+    /// The server's certificate with its key, for a relay that holds it.
+    pub fn certificate(&self) -> std::sync::Arc<rustls::ServerConfig> {
+        let folder = self.ca_file().parent().expect("a folder");
+        servers::tls::TestTls::create_or_load(folder, &sans(None)).expect("the server's certificates").server_config
     }
 
     /// How a transfer connects to a database here, by a name or address of this machine.

@@ -6,5 +6,6 @@ pub mod ends;
 pub mod forward;
 pub mod image;
 pub mod reader;
+pub mod relay;
 pub mod spawn;
 pub mod transfer;

@@ -3,6 +3,7 @@
 mod clickhouse;
 mod sqlserver;
 mod stdin;
+mod zookeeper;
 
 use std::process::ExitCode;
 
@@ -24,6 +25,8 @@ enum Command {
     Clickhouse(clickhouse::Arguments),
     /// A TDS 7.4 server with T-SQL, transactions, locks and bulk load, to be spoken to by any client of SQL Server.
     Sqlserver(sqlserver::Arguments),
+    /// A ZooKeeper for replicated tables of `testkit clickhouse`.
+    Zookeeper(zookeeper::Arguments),
     /// A single-node Kubernetes with kubelet, containerd, services, DNS and volumes.
     Cluster(cluster::Arguments),
     /// The product's image, built without Docker.
@@ -34,6 +37,7 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Clickhouse(arguments) => clickhouse::run(arguments),
         Command::Sqlserver(arguments) => sqlserver::run(arguments),
+        Command::Zookeeper(arguments) => zookeeper::run(&arguments),
         Command::Cluster(arguments) => cluster::run(arguments),
         Command::Image(arguments) => image::command::run(arguments),
     };

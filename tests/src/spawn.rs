@@ -22,11 +22,11 @@ const READY_MAX: Duration = Duration::from_secs(60);
 /// The line that a server prints when it is ready.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Ready {
-    /// `clickhouse` or `sqlserver`.
+    /// `clickhouse`, `sqlserver` or `zookeeper`.
     pub kind: String,
     /// Address that it listens on.
     pub host: String,
-    /// Port of the native protocol, or of TDS.
+    /// Port of the native protocol, of TDS, or of ZooKeeper's clients.
     pub port: u16,
     /// Port of HTTP over TLS.
     pub https_port: Option<u16>,
@@ -34,7 +34,8 @@ pub struct Ready {
     pub http_port: Option<u16>,
     /// Port for breakpoint commands.
     pub control_port: Option<u16>,
-    /// PEM file of the CA that clients are to trust.
+    /// PEM file of the CA that clients are to trust; empty for ZooKeeper, which speaks no TLS.
+    #[serde(default)]
     pub ca: PathBuf,
     /// Process id of the server.
     pub pid: u32,
@@ -66,6 +67,8 @@ pub struct Clickhouse {
     pub plaintext: bool,
     /// HTTP with and without TLS, besides the native protocol.
     pub http: bool,
+    /// ZooKeeper, and the name of this server among the replicas.
+    pub replica: Option<(SocketAddr, String)>,
 }
 
 impl Clickhouse {
@@ -80,6 +83,7 @@ impl Clickhouse {
             sans: Vec::new(),
             plaintext: false,
             http: false,
+            replica: None,
         }
     }
 
@@ -104,6 +108,9 @@ impl Clickhouse {
         }
         if self.http {
             arguments.extend(["--http-listen", "127.0.0.1:0", "--https-listen", "127.0.0.1:0"].map(Into::into));
+        }
+        if let Some((zookeeper, name)) = &self.replica {
+            arguments.extend(["--zookeeper".into(), zookeeper.to_string().into(), "--replica".into(), name.into()]);
         }
         arguments
     }
@@ -188,6 +195,11 @@ pub fn clickhouse(options: &Clickhouse) -> io::Result<ServerProcess> {
         return Err(io::Error::other(format!("{tool}: {}", String::from_utf8_lossy(&fetched.stderr))));
     }
     ServerProcess::start("clickhouse", options.arguments())
+}
+
+/// Starts `testkit zookeeper` with its data below `data` and waits until it is ready.
+pub fn zookeeper(data: &Path) -> io::Result<ServerProcess> {
+    ServerProcess::start("zookeeper", ["--data".as_ref(), data.as_os_str()])
 }
 
 /// The `testkit` binary: `TESTKIT_BIN` if set, else the one built beside the running test.

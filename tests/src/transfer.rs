@@ -89,6 +89,8 @@ spec:
 
 /// Exactly the rows that are stored.
 pub const RAW: &str = "source_snapshot: {mode: exact_raw_rows, replica_scope: single_server}";
+/// Exactly the rows that are stored on the connected replica.
+pub const RAW_REPLICA: &str = "source_snapshot: {mode: exact_raw_rows, replica_scope: connected_replica}";
 /// The rows that a query sees.
 pub const VISIBLE: &str = "source_snapshot: {mode: query_visible}";
 /// Replaces the whole table.

@@ -9,7 +9,7 @@
 use crate::canon::{Json, decode_object, strict_digest};
 use crate::digest::Digest;
 use crate::error::Refusal;
-use crate::port::source::{PartCoverage, PartRead, SourceAdmission, SourceEof};
+use crate::port::source::{PartCoverage, PartRead, ReplicaStatus, SourceAdmission, SourceEof};
 use crate::raw::profile::RawProfile;
 use crate::raw::selector::mode_texts;
 use crate::raw::settings::profile_settings;
@@ -53,6 +53,7 @@ pub fn document(admission: &SourceAdmission, query_id: &str, eof: &SourceEof) ->
         ("rows", Json::from(eof.rows)),
         ("source_eof", eof.descriptor.as_deref().map_or(Json::Null, decoded)),
         ("source_eof_descriptor_sha256", Json::from(eof.descriptor.as_deref().map(Digest::of))),
+        ("replica_status", admission.replica.map_or(Json::Null, replica_status)),
         ("part_coverage", eof.coverage.as_ref().map_or(Json::Null, coverage)),
         ("ddl_exclusion", Json::from("observed")),
     ]))
@@ -78,6 +79,15 @@ fn authority(admission: &SourceAdmission, profile: Option<&RawProfile>) -> Json 
             ("policy_filtered", Json::from(profile.policy_filtered)),
         ]),
     }
+}
+
+fn replica_status(status: ReplicaStatus) -> Json {
+    Json::object([
+        ("is_readonly", Json::from(status.is_readonly)),
+        ("is_session_expired", Json::from(status.is_session_expired)),
+        ("queue_size", Json::from(status.queue_size)),
+        ("absolute_delay_seconds", Json::from(status.absolute_delay_seconds)),
+    ])
 }
 
 /// The guard settings of a read: what was sent beside the frozen ones, and what this server does not know.
@@ -156,6 +166,7 @@ mod tests {
             },
             physical_profile_sha256: None,
             access_sha256: Some("a".repeat(64)),
+            replica: None,
         }
     }
 

@@ -185,6 +185,7 @@ fn start() -> Arc<Kit> {
         accounts: Accounts::new(vec![(USER.into(), PASSWORD.into())]),
         query_log: Some(folder.join("queries.jsonl")),
         users_config: Some(users),
+        keeper: None,
     };
     let runtime = Box::leak(Box::new(tokio::runtime::Runtime::new().expect("a runtime")));
     let server = runtime.block_on(Server::start(options)).expect("a server");

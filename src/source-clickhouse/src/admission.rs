@@ -81,15 +81,16 @@ pub(crate) async fn acquire<S: AsyncRead + AsyncWrite + Unpin>(
             plain(request, &tables, &columns, guards, &session, access)?
         }
         SourceMode::ExactRawRows(scope) => {
-            let replicas = match scope {
-                ReplicaScope::SingleServer => Vec::new(),
-                ReplicaScope::ConnectedReplica => catalog.replicas(relation).await?,
+            let (replicas, status): (Vec<_>, Vec<_>) = match scope {
+                ReplicaScope::SingleServer => (Vec::new(), Vec::new()),
+                ReplicaScope::ConnectedReplica => catalog.replicas(relation).await?.into_iter().unzip(),
             };
             let pending_mutations = catalog.pending_mutations(relation).await?;
             let parts = parts_of(&mut catalog, request, &tables).await?;
             let facts =
                 SourceFacts { tables, columns, settings, session, policies, replicas, pending_mutations, parts };
-            let acquired = raw(request, scope, moment, &facts, guards)?;
+            let mut acquired = raw(request, scope, moment, &facts, guards)?;
+            acquired.admission.replica = status.first().copied();
             // Only now: what the contract's own order refuses comes first.
             refuse_another_calendar(&mut catalog, request, &facts).await?;
             acquired
@@ -213,6 +214,7 @@ fn raw(
         guards,
         physical_profile_sha256: Some(physical_sha256.to_string()),
         access_sha256: None,
+        replica: None,
     };
     Ok(Acquired { admission, select, provenance: Some(Provenance { parts: frozen.parts, physical_sha256 }) })
 }
@@ -276,6 +278,7 @@ fn plain(
         guards,
         physical_profile_sha256: None,
         access_sha256: Some(access.to_string()),
+        replica: None,
         columns: projected,
     };
     let select = text_of_select(request, &admission.columns, Bounds::Literals)?;
@@ -356,6 +359,7 @@ mod tests {
             guards: GuardSettings { version: "v", sent: Vec::new(), unknown_to_server: Vec::new() },
             physical_profile_sha256: None,
             access_sha256: Some("a".into()),
+            replica: None,
         }
     }
 
@@ -383,9 +387,15 @@ mod tests {
     }
 
     #[test]
-    fn parts_may_drift() {
+    fn parts_and_the_replicas_state_may_drift() {
         let mut now = admitted();
         now.physical_profile_sha256 = Some("other".into());
+        now.replica = Some(contract::port::source::ReplicaStatus {
+            is_readonly: true,
+            is_session_expired: true,
+            queue_size: 1,
+            absolute_delay_seconds: 9,
+        });
         assert!(compare(&admitted(), &now).is_ok());
     }
 }

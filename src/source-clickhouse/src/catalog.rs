@@ -9,7 +9,7 @@ use std::time::Duration;
 use contract::block::{Block, Values};
 use contract::code;
 use contract::error::PortError;
-use contract::port::source::FrozenWindow;
+use contract::port::source::{FrozenWindow, ReplicaStatus};
 use contract::raw::facts::{ColumnFacts, Flag, PolicyRow, ReplicaRow, TableFacts};
 use contract::raw::parts::PartRow;
 use contract::raw::{CATALOG_BYTES_MAX, CATALOG_ROWS_MAX};
@@ -160,15 +160,38 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Catalog<'a, S> {
         Ok(policies)
     }
 
-    /// The connected replica's own row.
-    pub(crate) async fn replicas(&mut self, relation: Relation<'_>) -> Result<Vec<ReplicaRow>, PortError> {
+    /// The connected replica's own row, and how it stands. Columns for which the server would ask Keeper are left out: a
+    /// replica that has lost it can be read all the same.
+    pub(crate) async fn replicas(
+        &mut self,
+        relation: Relation<'_>,
+    ) -> Result<Vec<(ReplicaRow, ReplicaStatus)>, PortError> {
         let sql = format!(
-            "SELECT CAST(replica_name AS String) AS replica, CAST(zookeeper_path AS String) AS path \
-             FROM system.replicas WHERE {}",
+            "SELECT CAST(replica_name AS String) AS replica, CAST(zookeeper_path AS String) AS path, \
+             toUInt64(is_readonly) AS readonly, toUInt64(is_session_expired) AS expired, toUInt64(queue_size) AS queue, \
+             toUInt64(absolute_delay) AS delay FROM system.replicas WHERE {}",
             relation.condition()
         );
-        let rows = self.texts(&sql, &["replica", "path"]).await?;
-        Ok(rows.into_iter().map(|[replica_name, zookeeper_path]| ReplicaRow { replica_name, zookeeper_path }).collect())
+        let columns = [
+            ("replica", TEXT),
+            ("path", TEXT),
+            ("readonly", NUMBER),
+            ("expired", NUMBER),
+            ("queue", NUMBER),
+            ("delay", NUMBER),
+        ];
+        let mut replicas = Vec::new();
+        for row in self.rows(&sql, &columns).await? {
+            let [replica, path, readonly, expired, queue, delay] = row;
+            let status = ReplicaStatus {
+                is_readonly: flag(&readonly)?.is_set(),
+                is_session_expired: flag(&expired)?.is_set(),
+                queue_size: number(&queue)?,
+                absolute_delay_seconds: number(&delay)?,
+            };
+            replicas.push((ReplicaRow { replica_name: text(replica)?, zookeeper_path: text(path)? }, status));
+        }
+        Ok(replicas)
     }
 
     /// Ids of mutations that are not done.

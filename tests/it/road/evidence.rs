@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::kit::{Ended, FULL_REFRESH, ONE_DAY, RAW, Road, VISIBLE, binary, manifest, source};
 
 /// `inspect --evidence` of a run.
-fn evidence(road: &Road, run_id: &str) -> Value {
+pub(super) fn evidence(road: &Road, run_id: &str) -> Value {
     let mut command = Command::new(binary());
     command.args(["inspect", "--evidence", "--run-id", run_id, "--journal-root"]).arg(road.journal());
     let ended = Ended::of(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the product starts"));

@@ -18,6 +18,7 @@ pub(crate) fn source() -> &'static Source {
 
 /// One test's world: a source database, a target server, folders for connections and journal.
 pub(crate) struct Road {
+    source: &'static Source,
     pub(crate) database: String,
     pub(crate) target: Target,
     folder: tempfile::TempDir,
@@ -26,12 +27,17 @@ pub(crate) struct Road {
 impl Road {
     /// `name` is the test's own database at the source.
     pub(crate) fn new(name: &str) -> Road {
+        Road::of(source(), name)
+    }
+
+    /// A road that begins at another server than [`source`].
+    pub(crate) fn of(source: &'static Source, name: &str) -> Road {
         let folder = tempfile::tempdir().expect("a folder");
         let target = Target::start(folder.path(), None);
-        source().run(&format!("CREATE DATABASE {name} ENGINE = Atomic"));
-        let road = Road { database: name.to_owned(), target, folder };
+        source.run(&format!("CREATE DATABASE {name} ENGINE = Atomic"));
+        let road = Road { source, database: name.to_owned(), target, folder };
         let connections = road.connections();
-        write_connection(&connections.join("source"), &source().connection("localhost", name));
+        write_connection(&connections.join("source"), &source.connection("localhost", name));
         write_connection(&connections.join("target"), &road.target.connection("localhost"));
         road
     }
@@ -55,12 +61,12 @@ impl Road {
 
     /// A source table `t` of [`testkit::transfer::SOURCE_COLUMNS`] with `rows` rows, and the empty target table.
     pub(crate) fn flights(&mut self, engine: &str, rows: u64) {
-        transfer::create(source(), &mut self.target, &self.database, "t", engine, rows);
+        transfer::create(self.source, &mut self.target, &self.database, "t", engine, rows);
     }
 
     /// What stands in the source table.
     pub(crate) fn source_content(&self) -> Vec<String> {
-        transfer::source_content(source(), &self.database, "t")
+        transfer::source_content(self.source, &self.database, "t")
     }
 
     /// What stands in the target table.

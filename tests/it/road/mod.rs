@@ -9,4 +9,5 @@ mod moves;
 mod qualification;
 mod receipts;
 mod refusals;
+mod replicas;
 mod secrets;

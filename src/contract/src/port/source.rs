@@ -90,6 +90,24 @@ pub struct SourceAdmission {
     /// Who reads and under which row policies ([`crate::raw::freeze::access_authority_sha256`]); `None` in raw mode, whose
     /// profile has it.
     pub access_sha256: Option<String>,
+    /// How the connected replica stood at admission; `None` without one. Diagnostic: it is recorded and never judged.
+    pub replica: Option<ReplicaStatus>,
+}
+
+/// What a replica says of its own state in `system.replicas`, without asking Keeper.
+///
+/// None of it changes which rows are read: a replica that is read-only, has lost its Keeper session or is behind gives
+/// the rows that it holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReplicaStatus {
+    /// `is_readonly`: it takes no inserts and fetches nothing.
+    pub is_readonly: bool,
+    /// `is_session_expired`: it has no session with Keeper.
+    pub is_session_expired: bool,
+    /// `queue_size`: entries of the log that it has not carried out, as far as it knows.
+    pub queue_size: u64,
+    /// `absolute_delay`: seconds, as the replica itself estimates them.
+    pub absolute_delay_seconds: u64,
 }
 
 /// The frozen raw profile as bytes and digest.

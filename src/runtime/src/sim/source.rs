@@ -147,5 +147,6 @@ fn admission(request: &SourceRequest, raw: bool) -> SourceAdmission {
         profile,
         guards: GuardSettings { version: "sim", sent: Vec::new(), unknown_to_server: Vec::new() },
         access_sha256: None,
+        replica: None,
     }
 }

@@ -62,6 +62,7 @@ pub(crate) fn fixture() -> &'static Fixture {
             accounts: Accounts::new(vec![("other".into(), "other's".into()), (USER.into(), PASSWORD.into())]),
             query_log: Some(query_log.clone()),
             users_config: None,
+            keeper: None,
         };
         // Both live as long as the process: tests end in any order.
         let runtime = Box::leak(Box::new(tokio::runtime::Runtime::new().expect("a runtime")));

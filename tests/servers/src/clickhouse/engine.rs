@@ -1,6 +1,7 @@
 //! The engine behind the server: one per process, started on one data folder, with any number of sessions.
 
 use std::collections::HashSet;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -94,6 +95,19 @@ pub struct EngineVersion {
     pub timezone: String,
 }
 
+/// Where replicated tables coordinate, and as whom.
+///
+/// The embedded engine registers tables and parts there and reads them, but no replica becomes active: that needs the
+/// address under which replicas fetch parts from each other, which only the server program of ClickHouse takes from its
+/// configuration (error 139 in the engine's log). So a replicated table stays read-only, and nothing is ever fetched.
+#[derive(Clone, Debug)]
+pub struct Keeper {
+    /// Address of ZooKeeper.
+    pub address: SocketAddr,
+    /// The macro `{replica}`, and the replica's name where `ATTACH TABLE ... AS REPLICATED` makes a table replicated.
+    pub replica: String,
+}
+
 /// What opens connections.
 enum Opener {
     Library { chdb: &'static Chdb, arguments: Vec<String> },
@@ -102,10 +116,10 @@ enum Opener {
 
 impl Opener {
     /// Makes the engine of `release` ready for the folder `data`; the first connection opens it.
-    fn new(release: EngineRelease, data: &Path, users: &Path) -> Result<Opener, StartError> {
+    fn new(release: EngineRelease, data: &Path, users: &Path, keeper: Option<&Keeper>) -> Result<Opener, StartError> {
         let store = data.join("store");
         std::fs::create_dir_all(&store)?;
-        let config = write_config(data, users)?;
+        let config = write_config(data, users, keeper)?;
         let program = release.path()?;
         match release {
             EngineRelease::V26_7 => {
@@ -149,13 +163,18 @@ const SERVER_DEFAULTS: [(&str, &str); 2] = [("implicit_select", "0"), ("allow_in
 
 impl Engine {
     /// Starts the engine of `release` on the folder `data`. `users_config` is a ClickHouse `users.xml`;
-    /// without it the user `default` may do and see everything.
-    pub fn start(release: EngineRelease, data: &Path, users_config: Option<&Path>) -> Result<Arc<Engine>, StartError> {
+    /// without it the user `default` may do and see everything. Without a `keeper` there are no replicated tables.
+    pub fn start(
+        release: EngineRelease,
+        data: &Path,
+        users_config: Option<&Path>,
+        keeper: Option<&Keeper>,
+    ) -> Result<Arc<Engine>, StartError> {
         let users = match users_config {
             Some(users) => users.to_owned(),
             None => write_default_users(data)?,
         };
-        let opener = Opener::new(release, data, &users)?;
+        let opener = Opener::new(release, data, &users, keeper)?;
         let mut control = opener.connect().map_err(|_| StartError::Refused)?;
         let facts = lines(&mut control, "SELECT version(), timezone() FORMAT TSV")?;
         let (text, timezone) = facts.first().and_then(|line| line.split_once('\t')).unwrap_or_default();
@@ -236,12 +255,31 @@ fn write_default_users(data: &Path) -> std::io::Result<PathBuf> {
     Ok(path)
 }
 
-fn write_config(data: &Path, users: &Path) -> std::io::Result<PathBuf> {
-    let users = std::fs::canonicalize(users)?.display().to_string();
-    let escaped = users.replace('&', "&amp;").replace('<', "&lt;");
+fn write_config(data: &Path, users: &Path, keeper: Option<&Keeper>) -> std::io::Result<PathBuf> {
+    let users = escaped(&std::fs::canonicalize(users)?.display().to_string());
+    let keeper = keeper.map(keeper_config).unwrap_or_default();
     let path = data.join("config.xml");
-    std::fs::write(&path, format!("<clickhouse><users_config>{escaped}</users_config></clickhouse>\n"))?;
+    std::fs::write(&path, format!("<clickhouse><users_config>{users}</users_config>{keeper}</clickhouse>\n"))?;
     std::fs::canonicalize(path)
+}
+
+/// A session ends with its connection, so its timeout is long: a machine under load is no reason for an expired one. Each
+/// replica has a folder of sessions of its own: a server kills the session that it finds under its UUID as one of an earlier
+/// life, and the UUID of every embedded engine is zero.
+fn keeper_config(Keeper { address, replica }: &Keeper) -> String {
+    let replica = escaped(replica);
+    format!(
+        "<zookeeper><node><host>{}</host><port>{}</port></node><session_timeout_ms>60000</session_timeout_ms>\
+         <sessions_path>/sessions/{replica}</sessions_path></zookeeper><macros><replica>{replica}</replica></macros>\
+         <default_replica_path>/tables/{{database}}/{{table}}</default_replica_path>\
+         <default_replica_name>{{replica}}</default_replica_name>",
+        address.ip(),
+        address.port(),
+    )
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;")
 }
 
 #[cfg(test)]

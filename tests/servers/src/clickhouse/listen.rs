@@ -70,7 +70,7 @@ impl Server {
             None => None,
         };
         let engine = tokio::task::spawn_blocking(move || {
-            Engine::start(options.engine, &options.data, options.users_config.as_deref())
+            Engine::start(options.engine, &options.data, options.users_config.as_deref(), options.keeper.as_ref())
         })
         .await
         .map_err(io::Error::other)??;

@@ -42,7 +42,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 pub use connection::{Connection, Counts, InsertStream, Parameters, QueryResult, Stream};
-pub use engine::{Engine, EngineError, EngineVersion, StartError};
+pub use engine::{Engine, EngineError, EngineVersion, Keeper, StartError};
 pub use ffi::LoadError;
 pub use listen::Server;
 pub use release::EngineRelease;
@@ -74,6 +74,8 @@ pub struct Options {
     pub query_log: Option<PathBuf>,
     /// A ClickHouse `users.xml`, for row policies and profiles.
     pub users_config: Option<PathBuf>,
+    /// The ZooKeeper of replicated tables.
+    pub keeper: Option<Keeper>,
 }
 
 /// What all connections of a server share.
