@@ -84,9 +84,18 @@ pub(crate) fn in_the_foreground_while_custody_is_held() {
     let mut case = Case::new("delete-foreground");
     let held = with_custody_held(&mut case);
     let namespace = case.namespace.clone();
-    let canary = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "canary", "ownerReferences": [{
-        "apiVersion": "transfer.dpone.io/v1alpha1", "kind": "NativeTransfer", "name": "t", "uid": uid(&case.get("t"))}]}});
-    case.kubectl().feed(&["create", "-n", &namespace, "-f", "-"], &canary.to_string());
+    let owned = |name: &str, owner: &str, uid: &str| {
+        let owner =
+            json!({"apiVersion": "transfer.dpone.io/v1alpha1", "kind": "NativeTransfer", "name": owner, "uid": uid});
+        let metadata = json!({"name": name, "ownerReferences": [owner]});
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
+        case.kubectl().feed(&["create", "-n", &namespace, "-f", "-"], &object.to_string());
+    };
+    owned("canary", "t", uid(&case.get("t")));
+    // A child that the collector has not heard of when its owner is deleted is not collected. It hears of this one later, and
+    // collects it because nobody owns it.
+    owned("orphan", "nobody", "00000000-0000-4000-8000-000000000000");
+    case.kubectl().until_gone("configmap", &namespace, "orphan");
     case.kubectl().run(&["delete", NTR, "t", "-n", &namespace, "--cascade=foreground", "--wait=false"]);
     // The garbage collector has had its turn when another child of the transfer is gone.
     case.kubectl().until_gone("configmap", &namespace, "canary");
